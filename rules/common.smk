@@ -1,0 +1,95 @@
+# The resolved plan of the chosen scale and what rules ask of it. No rules here.
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from sembench.errors import SembenchError
+from sembench.registry import Plan
+from sembench.registry.layout import (
+    MODEL_FILES,
+    PACKAGE_FILES,
+    STATIC_FILES,
+    backbone as backbone_folder,
+    corpus as corpus_path,
+    dataset_file,
+    manifest,
+)
+from sembench.registry.plan import canonical_json
+from sembench.registry.stages import code_digest
+
+try:
+    PLAN = Plan.from_config(config, root=Path(workflow.basedir))
+    PLAN.all_runs
+except SembenchError as error:
+    # One sentence instead of a traceback through the workflow's own frames.
+    raise WorkflowError(str(error)) from None
+
+# Where files may come from is no parameter: another mirror must not fetch the same bytes again.
+os.environ["SEMBENCH_SOURCES"] = ",".join(PLAN.scale.sources)
+if PLAN.mirror:
+    os.environ["SEMBENCH_MIRROR"] = str(PLAN.mirror.resolve())
+
+# Costly rules are shell lines: they must find the interpreter that runs the workflow, and nothing on the hub.
+shell.prefix(
+    f"set -euo pipefail; export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH "
+    "HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false; "
+)
+
+
+wildcard_constraints:
+    run=r"[a-z0-9_]+\.s\d+\.[0-9a-f]{8}",
+    suite=r"[a-z0-9_]+",
+
+
+def backbone_files(key):
+    """Files of an untouched encoder's model folder."""
+    names = {"transformer": MODEL_FILES, "static": STATIC_FILES, "use": PACKAGE_FILES}[PLAN.backbone(key).kind]
+    return [backbone_folder(key) / name for name in names]
+
+
+def dataset_files(key):
+    """Fetched files of a data set and the record of where they came from."""
+    return [*(dataset_file(key, file.name) for file in PLAN.dataset(key).files), manifest(key)]
+
+
+def model_folder(run):
+    """Model folder of a run: its own if it was trained, else that of its backbone."""
+    spec = PLAN.run(run)
+    return PLAN.layout.run(run) if spec.trained else backbone_folder(spec.backbone.key)
+
+
+def model_files(wildcards):
+    """Files of the model that a scoring job loads."""
+    spec = PLAN.run(wildcards.run)
+    if not spec.trained:
+        return backbone_files(spec.backbone.key)
+    return [PLAN.layout.run(wildcards.run) / name for name in (*MODEL_FILES, "run.json")]
+
+
+def suite_files(job):
+    """Data that a scoring job reads."""
+    keys = {task.dataset for suite in PLAN.job_suites(job).values() for task in suite.tasks.values()}
+    return [path for key in sorted(keys) for path in dataset_files(key)]
+
+
+def rendering_code(*extra):
+    """Digest of the code behind the cheap rules: an edit renders anew, touching or reformatting a file does not."""
+    return code_digest(PLAN.root, ["sembench/reporting/*.py", "sembench/results/*.py", "report/*", *extra])
+
+
+def shown_config():
+    """The plan's own keys of the configuration, for scripts that build the same plan again."""
+    return canonical_json({"scale": PLAN.name, "seeds": PLAN.seeds, "partial": PLAN.partial})
+
+
+def rules_outputs(kind):
+    """All tables or all figures of the scale."""
+    if kind == "tables":
+        return [PLAN.layout.table(key, suffix) for key in PLAN.registry.tables for suffix in TABLE_FORMATS]
+    return [PLAN.layout.figure(key, suffix) for key in PLAN.registry.figures for suffix in FIGURE_FORMATS]
+
+
+TABLE_FORMATS = ("csv", "md", "tex", "html")
+FIGURE_FORMATS = ("svg", "pdf", "png", "csv")

@@ -1,0 +1,43 @@
+# One rule per figure of registry/figures, named as the figure; its data is kept beside it as csv.
+# Inputs: score records. Outputs: results/<scale>/figures/<id>.{svg,pdf,png,csv}.
+
+
+for key in PLAN.registry.figures:
+
+    rule:
+        name:
+            key
+        input:
+            scores=PLAN.figure_scores(key),
+        output:
+            [PLAN.layout.figure(key, suffix) for suffix in FIGURE_FORMATS],
+        log:
+            str(PLAN.layout.base / f"logs/{key}.log"),
+        benchmark:
+            str(PLAN.layout.base / f"benchmarks/{key}.jsonl")
+        params:
+            figure=key,
+            plan=shown_config(),
+            spec=PLAN.figure_params(key),
+            code=rendering_code(),
+        message:
+            f"rendering {key}"
+        localrule: True
+        threads: 1
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        script:
+            "../workflow_scripts/render_figure.py"
+
+
+rule figures:
+    """All figures of the scale."""
+    input:
+        rules_outputs("figures"),
+
+
+rule simcse:
+    """Every table and figure of the SimCSE paper that is in the registry."""
+    input:
+        [path for path in rules_outputs("tables") + rules_outputs("figures") if path.name.startswith("simcse_")],

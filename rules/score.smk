@@ -1,0 +1,29 @@
+# One job per run and suite; suites that share sentences are encoded together, under every read-out of the encoder.
+# Inputs: a model folder and the suite's data. Outputs: score records and per-pair predictions.
+
+
+rule score_run:
+    """Score a model: STS by Spearman and Pearson in all aggregations, alignment and uniformity (SimCSE, Section 7)."""
+    input:
+        model=ancient(model_files),
+        data=lambda wildcards: ancient(suite_files(wildcards.suite)),
+    output:
+        scores=str(PLAN.layout.scores("{run}", "{suite}")),
+        predictions=str(PLAN.layout.predictions("{run}", "{suite}")),
+    log:
+        str(PLAN.layout.base / "logs/score_run/{run}.{suite}.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/score_run/{run}.{suite}.jsonl")
+    params:
+        job=lambda wildcards: PLAN.score_params(wildcards.suite),
+        model=lambda wildcards: str(model_folder(wildcards.run)),
+    message:
+        "scoring {wildcards.run} on {wildcards.suite}"
+    threads: 4
+    resources:
+        gpu=1,
+        mem_mb=8000,
+        runtime=60,
+    shell:
+        "python workflow_scripts/score_run.py --run {wildcards.run:q} --model {params.model:q} --job {params.job:q}"
+        " --scores {output.scores:q} --predictions {output.predictions:q} --threads {threads} 2>&1 | tee {log:q}"

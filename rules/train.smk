@@ -1,0 +1,53 @@
+# One job per variant and seed. Its only parameter is the canonical recipe, whose hash is part of the run's name.
+# Inputs: a model folder, a corpus, the dev pairs. Outputs: a model folder that describes itself.
+
+
+def backbone_of(wildcards):
+    return backbone_files(PLAN.run(wildcards.run).backbone.key)
+
+
+def corpus_of(wildcards):
+    return corpus_path(PLAN.run(wildcards.run).data.key)
+
+
+def dev_of(wildcards):
+    return dataset_files(PLAN.run(wildcards.run).dev.key)
+
+
+def recipe_of(wildcards):
+    return PLAN.run(wildcards.run).canonical
+
+
+def readout_of(wildcards):
+    return PLAN.readout_of(PLAN.run(wildcards.run).variant, None)
+
+
+rule train_contrastive:
+    """Train one run and keep the step with the best dev score (SimCSE, Section 3 and Appendix A)."""
+    input:
+        # Content is pinned by the recipe's digests: fetching the same bytes again must not train again.
+        backbone=ancient(backbone_of),
+        corpus=ancient(corpus_of),
+        dev=ancient(dev_of),
+    output:
+        model=[PLAN.layout.run("{run}") / name for name in (*MODEL_FILES, "run.json")],
+    log:
+        str(PLAN.layout.base / "logs/train_contrastive/{run}.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/train_contrastive/{run}.jsonl")
+    params:
+        recipe=recipe_of,
+        readout=readout_of,
+        folder=str(PLAN.layout.run("{run}")),
+        checkpoints=str(PLAN.layout.base / "checkpoints"),
+    message:
+        "training {wildcards.run}"
+    # A processor's training uses them all; with a GPU the rest can score meanwhile.
+    threads: 4
+    resources:
+        gpu=1,
+        mem_mb=16000,
+        runtime=240,
+    shell:
+        "python workflow_scripts/train_contrastive.py --recipe {params.recipe:q} --readout {params.readout:q}"
+        " --out {params.folder:q} --checkpoints {params.checkpoints:q} --threads {threads} 2>&1 | tee {log:q}"

@@ -1,0 +1,5 @@
+"""``python -m sembench`` is the command ``sembench``."""
+
+from sembench.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Encoders as model folders: conversion, loading, read-outs. This file loads nothing heavy."""

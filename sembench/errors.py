@@ -1,0 +1,58 @@
+"""Errors that a user can cause and mend."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SembenchError(Exception):
+    """A mistake outside the program: one sentence that names file, row or key and the remedy."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the nearest of the known names, else an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def unknown(kind: str, word: str, known: Iterable[str], where: str = "the registry") -> SembenchError:
+    """Return the error for a name that is not in a list of known names."""
+    names = list(known)
+    hint = did_you_mean(word, names) or f"; known: {', '.join(sorted(names)[:12]) or 'none'}"
+    return SembenchError(f"{kind} '{word}' is not in {where}{hint}")
+
+
+def explained(function: Callable[P, R]) -> Callable[P, R]:
+    """Turn a user's error into one sentence on standard error and exit code 2.
+
+    A full disk is the user's to mend as well, and arrives as an ``OSError`` from deep inside a library.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except SembenchError as error:
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201
+            raise SystemExit(2) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            print(f"error: {disk_full(error)}", file=sys.stderr)  # noqa: T201
+            raise SystemExit(2) from None
+
+    return wrapper
+
+
+def disk_full(error: OSError) -> str:
+    """Return the sentence for a write that found no room."""
+    where = f" while writing {error.filename}" if error.filename else ""
+    return f"the disk is full{where}; free some space and run the same command again"

@@ -1,0 +1,1 @@
+"""Protocols: semantic textual similarity and the geometry of the vector space."""

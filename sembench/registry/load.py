@@ -1,0 +1,323 @@
+"""Reading the registry's YAML files into models, with errors that name file, key and the nearest valid name."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from sembench.errors import SembenchError, did_you_mean, unknown
+from sembench.registry.models import (
+    Backbone,
+    Dataset,
+    Figure,
+    Name,
+    Readout,
+    Recipe,
+    Scale,
+    Stage,
+    Strict,
+    Suite,
+    Table,
+    Variant,
+)
+
+Model = TypeVar("Model", bound=BaseModel)
+Merged = dict[str, Any]
+
+
+def project_root() -> Path:
+    """Return the folder with ``Snakefile`` and ``registry/``: ``SEMBENCH_ROOT``, the nearest one above, or ours."""
+    if named := os.environ.get("SEMBENCH_ROOT"):
+        return Path(named)
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "registry" / "variants.yaml").is_file() and (folder / "Snakefile").is_file():
+            return folder
+    return Path(__file__).resolve().parents[2]
+
+
+class _UniqueKeys(yaml.CSafeLoader):
+    """YAML reader that refuses a key written twice, where plain YAML silently keeps the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return dict(super().construct_mapping(node, deep=deep))
+
+
+def read_yaml(path: Path) -> Merged:
+    """Return the mapping in a YAML file; an absent, broken or empty file is an error that names it."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            value = yaml.load(stream, Loader=_UniqueKeys)
+    except FileNotFoundError:
+        raise SembenchError(f"{_short(path)} does not exist; restore it from version control") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise SembenchError(f"{_short(path)}, line {line}: {error.problem}; mend the YAML there") from None
+    except UnicodeDecodeError as error:
+        raise SembenchError(f"{_short(path)} is not UTF-8 ({error.reason} at byte {error.start})") from None
+    if not isinstance(value, dict):
+        raise SembenchError(f"{_short(path)} must hold a mapping of names to entries, not {type(value).__name__}")
+    return value
+
+
+def _short(path: Path) -> str:
+    return "/".join(path.parts[-2:]) if path.parent.name in {"registry", "tables", "figures"} else path.name
+
+
+def parse(model: type[Model], value: Any, where: str) -> Model:
+    """Validate ``value`` as ``model``; the first problem becomes one sentence that starts with ``where``."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise SembenchError(f"{where}: {_explain(model, error)}") from None
+
+
+def _explain(model: type[BaseModel], error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    keys = [str(part) for part in problem["loc"]]
+    place = ".".join(keys)
+    if problem["type"] == "extra_forbidden":
+        fields = _fields_at(model, keys[:-1])
+        return f"unknown key '{place}'" + (did_you_mean(keys[-1], fields) or f"; known: {', '.join(sorted(fields))}")
+    if problem["type"] == "missing":
+        return f"the key '{place}' is missing; add it"
+    message = problem["msg"].removeprefix("Value error, ")
+    given = problem.get("input")
+    told = f" (given: {given!r})" if isinstance(given, str | int | float | bool | None) else ""
+    return f"key '{place}': {message}{told}" if place else message
+
+
+def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:
+    """Return the field names that are valid below ``keys``, walking through lists, maps and unions."""
+    current: list[type[BaseModel]] = [model]
+    for key in keys:
+        found = [
+            inner for m in current if key in m.model_fields for inner in _models_in(m.model_fields[key].annotation)
+        ]
+        current = found or current
+    return [name for m in current for name in m.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [inner for part in getattr(annotation, "__args__", ()) for inner in _models_in(part)]
+
+
+def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Merged:
+    """Return ``base`` with ``overlay`` laid over it: mappings merge key by key, anything else is replaced."""
+    result = dict(base)
+    for key, value in overlay.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
+
+
+@dataclass(frozen=True)
+class PaperValue:
+    """One number printed in a paper."""
+
+    paper: str
+    table: str
+    row: str
+    column: str
+    value: float
+    note: str
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Everything known by name."""
+
+    root: Path
+    datasets: dict[str, Dataset]
+    backbones: dict[str, Backbone]
+    variants: dict[str, Merged]
+    readouts: dict[str, Readout]
+    suites: dict[str, Merged]
+    tables: dict[str, Table]
+    figures: dict[str, Figure]
+    scales: dict[str, Scale]
+    stages: dict[str, Stage]
+    paper_values: tuple[PaperValue, ...]
+
+    def variant(self, key: str) -> Variant:
+        """Return a variant with its bases merged in (``extends``), or raise for an unknown one or a circle."""
+        entry = parse(Variant, self._with_bases(key, ()), f"registry/variants.yaml, variant '{key}'")
+        parse(Recipe, entry.recipe, f"registry/variants.yaml, variant '{key}', recipe")
+        return entry
+
+    def _with_bases(self, key: str, seen: tuple[str, ...]) -> Merged:
+        if key not in self.variants:
+            raise unknown("variant", key, self.variants, "registry/variants.yaml")
+        if key in seen:
+            raise SembenchError(f"registry/variants.yaml: '{key}' extends itself through {' -> '.join(seen)}")
+        entry = self.variants[key]
+        base = entry.get("extends")
+        own = {name: value for name, value in entry.items() if name != "extends"}
+        if not base:
+            return own
+        # A base may be abstract; what extends it is not, unless it says so.
+        inherited = {name: value for name, value in self._with_bases(base, (*seen, key)).items() if name != "abstract"}
+        return merged(inherited, own)
+
+    def scale(self, name: str) -> Scale:
+        """Return a scale by name, or raise."""
+        if name not in self.scales:
+            raise unknown("scale", name, self.scales, "registry/scales.yaml")
+        return self.scales[name]
+
+
+def _models(path: Path, model: type[Model]) -> dict[str, Model]:
+    kind = path.stem.removesuffix("s")
+    return {key: parse(model, value, f"{_short(path)}, {kind} '{key}'") for key, value in read_yaml(path).items()}
+
+
+def _named_files(folder: Path, model: type[Model]) -> dict[str, Model]:
+    return {path.stem: parse(model, read_yaml(path), _short(path)) for path in sorted(folder.glob("*.yaml"))}
+
+
+def _paper_values(path: Path) -> tuple[PaperValue, ...]:
+    columns = ["paper", "table", "row", "column", "value", "note"]
+    with path.open(encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream)
+        if reader.fieldnames != columns:
+            raise SembenchError(f"{_short(path)}: the header must be {','.join(columns)}")
+        rows = []
+        for number, line in enumerate(reader, start=2):
+            try:
+                rows.append(
+                    PaperValue(
+                        line["paper"], line["table"], line["row"], line["column"], float(line["value"]), line["note"]
+                    )
+                )
+            except (TypeError, ValueError):
+                raise SembenchError(f"{_short(path)}, line {number}: '{line['value']}' is not a number") from None
+    return tuple(rows)
+
+
+class _KeysOnly(Strict):
+    """Checks that the names of raw entries are valid identifiers."""
+
+    names: list[Name]
+
+
+def _raw(path: Path) -> dict[str, Merged]:
+    entries = read_yaml(path)
+    parse(_KeysOnly, {"names": list(entries)}, f"{_short(path)}, names of entries")
+    for key, value in entries.items():
+        if not isinstance(value, dict):
+            raise SembenchError(f"{_short(path)}: the entry '{key}' must be a mapping")
+    return entries
+
+
+@functools.cache
+def load_registry(root: Path | None = None) -> Registry:
+    """Read and check the whole registry below ``root``.
+
+    Raises:
+        SembenchError: a file is absent or broken, a key is unknown, a name refers to nothing.
+    """
+    folder = (root or project_root()) / "registry"
+    registry = Registry(
+        root=folder.parent,
+        datasets=_models(folder / "datasets.yaml", Dataset),
+        backbones=_models(folder / "backbones.yaml", Backbone),
+        variants=_raw(folder / "variants.yaml"),
+        readouts=_models(folder / "readouts.yaml", Readout),
+        suites=_raw(folder / "suites.yaml"),
+        tables=_named_files(folder / "tables", Table),
+        figures=_named_files(folder / "figures", Figure),
+        scales=_models(folder / "scales.yaml", Scale),
+        stages=_models(folder / "stages.yaml", Stage),
+        paper_values=_paper_values(folder / "paper_values.csv"),
+    )
+    _check_references(registry)
+    return registry
+
+
+def _need(kind: str, name: str | None, known: Mapping[str, Any], where: str) -> None:
+    if name is not None and name not in known:
+        raise SembenchError(f"{where}: {unknown(kind, name, known)}")
+
+
+def _check_references(registry: Registry) -> None:
+    """Raise for the first name in the registry that refers to nothing."""
+    _check_encoders(registry)
+    for key, raw in registry.suites.items():
+        where = f"registry/suites.yaml, suite '{key}'"
+        suite = parse(Suite, raw, where)
+        _need("suite", suite.encoded_with, registry.suites, where)
+        for name, task in suite.tasks.items():
+            _need("data set", task.dataset, registry.datasets, f"{where}, task '{name}'")
+    for key, table in registry.tables.items():
+        _check_table(key, table, registry)
+    for key, figure in registry.figures.items():
+        for point in figure.points:
+            _need("variant", point.variant, registry.variants, f"registry/figures/{key}.yaml, point '{point.label}'")
+    for key, scale in registry.scales.items():
+        _check_scale(f"registry/scales.yaml, scale '{key}'", scale, registry)
+
+
+def _check_encoders(registry: Registry) -> None:
+    for key, backbone in registry.backbones.items():
+        where = f"registry/backbones.yaml, backbone '{key}'"
+        _need("data set", backbone.dataset, registry.datasets, where)
+        _need("read-out", backbone.readout, registry.readouts, where)
+    for key in registry.variants:
+        where = f"registry/variants.yaml, variant '{key}'"
+        variant = registry.variant(key)
+        _need("backbone", variant.backbone, registry.backbones, where)
+        _need("data set", variant.data, registry.datasets, where)
+        _need("read-out", variant.readout, registry.readouts, where)
+
+
+def _check_scale(where: str, scale: Scale, registry: Registry) -> None:
+    for old, new in scale.substitutes.items():
+        known = registry.datasets if old in registry.datasets else registry.backbones
+        for name in (old, new):
+            _need("data set or backbone", name, known, f"{where}, substitutes")
+    for name in scale.variants:
+        _need("variant", name, registry.variants, f"{where}, variants")
+    for name in scale.suites:
+        _need("suite", name, registry.suites, f"{where}, suites")
+
+
+def _check_table(key: str, table: Table, registry: Registry) -> None:
+    rows = {row.key: row for group in table.groups for row in group.rows}
+    for row in rows.values():
+        where = f"registry/tables/{key}.yaml, row '{row.key}'"
+        _need("variant", row.variant, registry.variants, where)
+        _need("read-out", row.readout, registry.readouts, where)
+        for name in row.scales:
+            _need("scale", name, registry.scales, where)
+    _check_columns(key, table, registry)
+    for claim in table.claims:
+        for name in (claim.better, claim.worse):
+            _need("row", name, rows, f"registry/tables/{key}.yaml, claims")
+
+
+def _check_columns(key: str, table: Table, registry: Registry) -> None:
+    columns = {column.key: column for column in table.columns}
+    for column in table.columns:
+        where = f"registry/tables/{key}.yaml, column '{column.key}'"
+        for name in column.mean_of:
+            _need("column", name, columns, where)
+        if column.metric:
+            _need("suite", column.metric.suite, registry.suites, where)

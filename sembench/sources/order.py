@@ -1,0 +1,108 @@
+"""Where fetching happens, and the one door through which every file enters a data set."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from sembench.errors import SembenchError
+from sembench.files import atomic_path
+from sembench.registry.models import DataFile, SourceKind
+from sembench.sources.verify import PIECE, Facts, Locks, find_problem, is_pinned, measure
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where fetching happens: the project's folder, the folder of fetched data, and a mirror folder if there is one."""
+
+    root: Path
+    data: Path
+    mirror: Path | None = None
+
+    @property
+    def cache(self) -> Path:
+        """Folder of downloads under way, which a later try resumes."""
+        return self.data / "partial"
+
+    @property
+    def locks(self) -> Path:
+        """File with what was locked on first use."""
+        return self.data / "locks.json"
+
+    def folder(self, key: str) -> Path:
+        """Return the folder of a data set."""
+        return self.data / "sets" / key
+
+    def cached(self, address: str) -> Path:
+        """Return the place in the cache that belongs to an address."""
+        return self.cache / hashlib.sha256(address.encode()).hexdigest()[:32]
+
+
+class Origin(NamedTuple):
+    """The kind of a source and its human-readable place: address, package, ``repo@commit`` or relative path."""
+
+    kind: SourceKind
+    place: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """The files that a data set still lacks; sources fill it by ``accept``."""
+
+    key: str
+    files: list[DataFile]
+    site: Site
+    say: Say
+    facts: dict[str, Facts] = field(default_factory=dict)
+    origins: list[Origin] = field(default_factory=list)
+
+    @property
+    def locks(self) -> Locks:
+        """Locks of the site."""
+        return Locks(self.site.locks)
+
+    @property
+    def missing(self) -> list[DataFile]:
+        """Files that are not there yet, in the order of the registry."""
+        return [file for file in self.files if file.name not in self.facts]
+
+    def keep(self, file: DataFile, facts: Facts) -> None:
+        """Take a file that is already there and passed its checks."""
+        if not is_pinned(file):
+            self.locks.claim(f"{self.key}/{file.name}", "found in place", sha256=facts.sha256)
+        self.facts[file.name] = facts
+
+    def accept(self, file: DataFile, stream: IO[bytes], origin: Origin) -> None:
+        """Write a file from a stream; it gets its name only after what lies on disk has passed every check.
+
+        Raises:
+            SembenchError: The content contradicts the registry or its lock.
+        """
+        with atomic_path(self.site.folder(self.key) / file.name) as temporary:
+            with temporary.open("wb") as target:
+                shutil.copyfileobj(stream, target, PIECE)
+            facts = measure(temporary)
+            if problem := find_problem(file, facts):
+                raise SembenchError(f"{file.name} from {origin.place} {problem}")
+            if not is_pinned(file):
+                self.locks.claim(f"{self.key}/{file.name}", origin.place, sha256=facts.sha256)
+        self.facts[file.name] = facts
+        if origin not in self.origins:
+            self.origins.append(origin)
+
+    def accept_all(self, folder: Path, members: dict[str, str], origin: Origin) -> None:
+        """Copy the missing files from a folder; ``members`` maps a file's name to its path below the folder."""
+        for file in self.missing:
+            member = members[file.name]
+            try:
+                stream = (folder / member).open("rb")
+            except OSError as error:
+                raise SembenchError(f"{member} cannot be read ({error.strerror})") from None
+            with stream:
+                self.accept(file, stream, origin)

@@ -1,0 +1,1 @@
+"""Contrastive training: objective, batches, loop, checkpoint."""

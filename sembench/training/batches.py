@@ -1,0 +1,57 @@
+"""Which sentences a step sees, and how its rows are cut so that no time goes into padding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sembench.encoders.transformer import TransformerEncoder
+
+Rows = Sequence[Sequence[int]]
+
+
+def order(rows: int, seed: int, epoch: int) -> list[int]:
+    """Return the order of an epoch: a function of seed and epoch alone, so that a resumed run continues exactly."""
+    return [int(i) for i in np.random.Generator(np.random.PCG64([seed, epoch])).permutation(rows)]
+
+
+def step_rows(rows: int, batch_size: int, seed: int, first_step: int, last_step: int) -> Iterator[list[int]]:
+    """Yield the row numbers of each step from ``first_step`` (0-based) up to but excluding ``last_step``.
+
+    The last batch of an epoch may be short, as in the official code (``drop_last`` is off).
+    """
+    per_epoch = steps_per_epoch(rows, batch_size)
+    epoch, shuffled = -1, []
+    for step in range(first_step, last_step):
+        if step // per_epoch != epoch:
+            epoch = step // per_epoch
+            shuffled = order(rows, seed, epoch)
+        start = step % per_epoch * batch_size
+        yield shuffled[start : start + batch_size]
+
+
+def steps_per_epoch(rows: int, batch_size: int) -> int:
+    """Return the number of batches of an epoch."""
+    return math.ceil(rows / batch_size)
+
+
+def encode_rows(encoder: TransformerEncoder, rows: Rows, readout: str, chunk_rows: int) -> Tensor:
+    """Return (rows, width) vectors of tokenised rows, in the order given, with gradient.
+
+    With ``chunk_rows`` the rows are sorted by length and pass the encoder in chunks, each padded to its own longest
+    row only. The vectors are the same and the loss still sees the whole batch; 0 means a single forward pass.
+    """
+    if not chunk_rows or len(rows) <= chunk_rows:
+        ids, mask = encoder.tokens.padded(rows, encoder.device)
+        found: dict[str, Tensor] = encoder(ids, mask, [readout])
+        return found[readout]
+    by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+    chunks = [by_length[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
+    vectors = [encode_rows(encoder, [rows[i] for i in chunk], readout, 0) for chunk in chunks]
+    back = torch.empty(len(rows), dtype=torch.long, device=encoder.device)
+    back[torch.tensor(by_length, device=encoder.device)] = torch.arange(len(rows), device=encoder.device)
+    return torch.cat(vectors)[back]

@@ -1,0 +1,11 @@
+"""Join score records into one file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sembench.results.records import read_scores, write_parquet
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import snakemake
+
+write_parquet(read_scores([Path(path) for path in snakemake.input.scores]), Path(snakemake.output.scores))

@@ -1,0 +1,15 @@
+"""Render one figure as svg, pdf and png, with its data as csv."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sembench.registry import Plan
+from sembench.reporting.figures import write_figure
+from sembench.results.records import read_scores
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import snakemake
+
+plan = Plan.from_config(json.loads(snakemake.params.plan))
+write_figure(plan, snakemake.params.figure, read_scores([Path(path) for path in snakemake.input.scores]))

@@ -1,0 +1,49 @@
+"""Train one run from its canonical recipe. `sembench show VARIANT` prints the recipe to hand over by hand."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from sembench.corpora.build import read_sentences
+from sembench.corpora.lines import sample
+from sembench.errors import SembenchError, explained
+from sembench.evaluation.pairs import read_pairs
+from sembench.registry import RunSpec, load_registry
+from sembench.registry.layout import backbone, corpus, dataset_file
+from sembench.registry.plan import DEV_SPLIT
+from sembench.training.checkpoint import Checkpoint
+from sembench.training.loop import train
+from sembench.training.save import save_run
+
+
+@explained
+def main() -> None:
+    """Read the command line, train, and write the model folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recipe", required=True, help="canonical JSON of the run")
+    parser.add_argument("--readout", required=True, help="read-out that the run is used with")
+    parser.add_argument("--out", type=Path, required=True, help="model folder to write")
+    parser.add_argument("--checkpoints", type=Path, help="folder in which an interrupted run is found again")
+    parser.add_argument("--threads", type=int, default=0)
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+
+    spec = RunSpec.from_json(given.recipe)
+    if not (spec.trained and spec.data and spec.dev):
+        raise SembenchError(f"run '{spec.id}' has nothing to train")
+    sentences = sample(read_sentences(corpus(spec.data.key)), spec.recipe.rows, spec.seed)
+    dev_set = load_registry().datasets[spec.dev.key]
+    dev = read_pairs(dev_set, dataset_file(spec.dev.key, dev_set.files[0].name).parent, DEV_SPLIT)
+    checkpoint = Checkpoint(given.checkpoints, spec.id)
+    run = train(spec.recipe, spec.seed, backbone(spec.backbone.key), sentences, dev, checkpoint, spec.id)
+    facts = {"data": spec.data.key, "train_rows": len(sentences), "dev": spec.dev.key, "dev_rows": len(dev)}
+    save_run(run, spec, backbone(spec.backbone.key), given.readout, given.out, facts)
+    checkpoint.remove()
+
+
+if __name__ == "__main__":
+    main()
