@@ -12,14 +12,14 @@ rule collect_scores:
         str(PLAN.layout.base / "logs/collect_scores.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/collect_scores.jsonl")
-    params:
-        code=code_digest(PLAN.root, ["sembench/results/*.py"]),
-    message:
-        "collecting scores"
     localrule: True
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        code=code_digest(PLAN.root, ["sembench/results/*.py"]),
+    message:
+        "collecting scores"
     script:
         "../workflow_scripts/collect_scores.py"

@@ -45,13 +45,18 @@ wildcard_constraints:
 
 def backbone_files(key):
     """Files of an untouched encoder's model folder."""
-    names = {"transformer": MODEL_FILES, "static": STATIC_FILES, "use": PACKAGE_FILES}[PLAN.backbone(key).kind]
+    names = {"transformer": MODEL_FILES, "static": STATIC_FILES, "use": PACKAGE_FILES}[
+        PLAN.backbone(key).kind
+    ]
     return [backbone_folder(key) / name for name in names]
 
 
 def dataset_files(key):
     """Fetched files of a data set and the record of where they came from."""
-    return [*(dataset_file(key, file.name) for file in PLAN.dataset(key).files), manifest(key)]
+    return [
+        *(dataset_file(key, file.name) for file in PLAN.dataset(key).files),
+        manifest(key),
+    ]
 
 
 def model_folder(run):
@@ -65,30 +70,49 @@ def model_files(wildcards):
     spec = PLAN.run(wildcards.run)
     if not spec.trained:
         return backbone_files(spec.backbone.key)
-    return [PLAN.layout.run(wildcards.run) / name for name in (*MODEL_FILES, "run.json")]
+    return [
+        PLAN.layout.run(wildcards.run) / name for name in (*MODEL_FILES, "run.json")
+    ]
 
 
 def suite_files(job):
     """Data that a scoring job reads."""
-    keys = {task.dataset for suite in PLAN.job_suites(job).values() for task in suite.tasks.values()}
+    keys = {
+        task.dataset
+        for suite in PLAN.job_suites(job).values()
+        for task in suite.tasks.values()
+    }
     return [path for key in sorted(keys) for path in dataset_files(key)]
 
 
 def rendering_code(*extra):
     """Digest of the code behind the cheap rules: an edit renders anew, touching or reformatting a file does not."""
-    return code_digest(PLAN.root, ["sembench/reporting/*.py", "sembench/results/*.py", "report/*", *extra])
+    return code_digest(
+        PLAN.root,
+        ["sembench/reporting/*.py", "sembench/results/*.py", "report/*", *extra],
+    )
 
 
 def shown_config():
     """The plan's own keys of the configuration, for scripts that build the same plan again."""
-    return canonical_json({"scale": PLAN.name, "seeds": PLAN.seeds, "partial": PLAN.partial})
+    return canonical_json(
+        {"scale": PLAN.name, "seeds": PLAN.seeds, "partial": PLAN.partial}
+    )
 
 
 def rules_outputs(kind):
     """All tables or all figures of the scale."""
     if kind == "tables":
-        return [PLAN.layout.table(key, suffix) for key in PLAN.registry.tables for suffix in TABLE_FORMATS]
-    return [PLAN.layout.figure(key, suffix) for key in PLAN.registry.figures for suffix in FIGURE_FORMATS]
+        return [
+            PLAN.layout.table(key, suffix)
+            for key in PLAN.registry.tables
+            for suffix in TABLE_FORMATS
+        ]
+    return [
+        PLAN.layout.figure(key, suffix)
+        for key in PLAN.registry.figures
+        for suffix in FIGURE_FORMATS
+    ]
 
 
 TABLE_FORMATS = ("csv", "md", "tex", "html")

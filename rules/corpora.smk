@@ -12,13 +12,13 @@ rule build_corpus:
         "results/data/logs/build_corpus_{dataset}.log",
     benchmark:
         "results/data/benchmarks/build_corpus_{dataset}.jsonl"
-    message:
-        "building the corpus {wildcards.dataset}"
     localrule: True
     threads: 1
     resources:
         mem_mb=2000,
         runtime=60,
+    message:
+        "building the corpus {wildcards.dataset}"
     shell:
         "python workflow_scripts/build_corpus.py {wildcards.dataset:q} --out {output.corpus:q} 2>&1 | tee {log:q}"
 
@@ -29,22 +29,24 @@ for key, entry in PLAN.registry.backbones.items():
         name:
             f"build_backbone_{key}"
         input:
-            [] if entry.dataset is None else dataset_files(PLAN.dataset_key(entry.dataset)),
+            []
+            if entry.dataset is None
+            else dataset_files(PLAN.dataset_key(entry.dataset)),
         output:
             backbone_files(key),
         log:
             f"results/data/logs/build_backbone_{key}.log",
         benchmark:
             f"results/data/benchmarks/build_backbone_{key}.jsonl"
-        params:
-            backbone=key,
-            entry=canonical_json(entry.model_dump(mode="json")),
-        message:
-            f"building the model folder of {entry.title}"
         localrule: True
         threads: 1
         resources:
             mem_mb=8000,
             runtime=60,
+        params:
+            backbone=key,
+            entry=canonical_json(entry.model_dump(mode="json")),
+        message:
+            f"building the model folder of {entry.title}"
         shell:
             "python workflow_scripts/build_backbone.py {params.backbone:q} 2>&1 | tee {log:q}"

@@ -15,6 +15,11 @@ for key in PLAN.registry.figures:
             str(PLAN.layout.base / f"logs/{key}.log"),
         benchmark:
             str(PLAN.layout.base / f"benchmarks/{key}.jsonl")
+        localrule: True
+        threads: 1
+        resources:
+            mem_mb=1000,
+            runtime=10,
         params:
             figure=key,
             plan=shown_config(),
@@ -22,11 +27,6 @@ for key in PLAN.registry.figures:
             code=rendering_code(),
         message:
             f"rendering {key}"
-        localrule: True
-        threads: 1
-        resources:
-            mem_mb=1000,
-            runtime=10,
         script:
             "../workflow_scripts/render_figure.py"
 
@@ -40,4 +40,8 @@ rule figures:
 rule simcse:
     """Every table and figure of the SimCSE paper that is in the registry."""
     input:
-        [path for path in rules_outputs("tables") + rules_outputs("figures") if path.name.startswith("simcse_")],
+        [
+            path
+            for path in rules_outputs("tables") + rules_outputs("figures")
+            if path.name.startswith("simcse_")
+        ],

@@ -14,15 +14,15 @@ rule report:
         str(PLAN.layout.base / "logs/report.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/report.jsonl")
-    params:
-        plan=shown_config(),
-        code=rendering_code(),
-    message:
-        "writing the report"
     localrule: True
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        plan=shown_config(),
+        code=rendering_code(),
+    message:
+        "writing the report"
     script:
         "../workflow_scripts/report.py"

@@ -14,16 +14,16 @@ rule score_run:
         str(PLAN.layout.base / "logs/score_run/{run}.{suite}.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/score_run/{run}.{suite}.jsonl")
-    params:
-        job=lambda wildcards: PLAN.score_params(wildcards.suite),
-        model=lambda wildcards: str(model_folder(wildcards.run)),
-    message:
-        "scoring {wildcards.run} on {wildcards.suite}"
     threads: 4
     resources:
         gpu=1,
         mem_mb=8000,
         runtime=60,
+    params:
+        job=lambda wildcards: PLAN.score_params(wildcards.suite),
+        model=lambda wildcards: str(model_folder(wildcards.run)),
+    message:
+        "scoring {wildcards.run} on {wildcards.suite}"
     shell:
         "python workflow_scripts/score_run.py --run {wildcards.run:q} --model {params.model:q} --job {params.job:q}"
         " --scores {output.scores:q} --predictions {output.predictions:q} --threads {threads} 2>&1 | tee {log:q}"

@@ -14,16 +14,16 @@ for key, entry in PLAN.registry.datasets.items():
             f"results/data/logs/fetch_{key}.log",
         benchmark:
             f"results/data/benchmarks/fetch_{key}.jsonl"
-        params:
-            dataset=key,
-        message:
-            f"fetching {entry.title}"
         retries: 3
         localrule: True
         threads: 1
         resources:
             mem_mb=1000,
             runtime=60,
+        params:
+            dataset=key,
+        message:
+            f"fetching {entry.title}"
         shell:
             "python workflow_scripts/fetch_dataset.py {params.dataset:q} 2>&1 | tee {log:q}"
 

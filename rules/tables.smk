@@ -15,6 +15,11 @@ for key in PLAN.registry.tables:
             str(PLAN.layout.base / f"logs/{key}.log"),
         benchmark:
             str(PLAN.layout.base / f"benchmarks/{key}.jsonl")
+        localrule: True
+        threads: 1
+        resources:
+            mem_mb=1000,
+            runtime=10,
         params:
             table=key,
             plan=shown_config(),
@@ -22,11 +27,6 @@ for key in PLAN.registry.tables:
             code=rendering_code(),
         message:
             f"rendering {key}"
-        localrule: True
-        threads: 1
-        resources:
-            mem_mb=1000,
-            runtime=10,
         script:
             "../workflow_scripts/render_table.py"
 

@@ -35,6 +35,12 @@ rule train_contrastive:
         str(PLAN.layout.base / "logs/train_contrastive/{run}.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/train_contrastive/{run}.jsonl")
+    # A processor's training uses them all; with a GPU the rest can score meanwhile.
+    threads: 4
+    resources:
+        gpu=1,
+        mem_mb=16000,
+        runtime=240,
     params:
         recipe=recipe_of,
         readout=readout_of,
@@ -42,12 +48,6 @@ rule train_contrastive:
         checkpoints=str(PLAN.layout.base / "checkpoints"),
     message:
         "training {wildcards.run}"
-    # A processor's training uses them all; with a GPU the rest can score meanwhile.
-    threads: 4
-    resources:
-        gpu=1,
-        mem_mb=16000,
-        runtime=240,
     shell:
         "python workflow_scripts/train_contrastive.py --recipe {params.recipe:q} --readout {params.readout:q}"
         " --out {params.folder:q} --checkpoints {params.checkpoints:q} --threads {threads} 2>&1 | tee {log:q}"

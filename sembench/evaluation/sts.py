@@ -19,11 +19,14 @@ METRICS = ("spearman", "pearson")
 
 
 def cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> Floats:
-    """Return the cosine of each row pair of two (n, width) arrays in float64; 0 where a vector is zero (SentEval)."""
+    """Return the cosine of each row pair of two (n, width) arrays in float64; 0 where a vector is zero (SentEval).
+
+    Rounded to 12 decimals: pairs of equal sentences must tie at 1, not be ranked by the last bit of a division.
+    """
     a, b = first.astype(np.float64), second.astype(np.float64)
     norms: Floats = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     products: Floats = np.einsum("ij,ij->i", a, b)
-    return np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    return np.divide(products, norms, out=np.zeros_like(products), where=norms > 0).round(12)
 
 
 def correlation(metric: str, predicted: Floats, gold: Floats) -> float:

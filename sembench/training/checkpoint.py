@@ -48,8 +48,9 @@ class Checkpoint:
             return State()
         try:
             saved = torch.load(self.path, weights_only=True, map_location="cpu")
-        except Exception as error:
-            raise SembenchError(f"{self.path} cannot be read ({error}); delete it to start the run anew") from None
+        except Exception as error:  # torch raises many kinds, with pages of text
+            kind = type(error).__name__
+            raise SembenchError(f"{self.path} cannot be read ({kind}); delete it to start the run anew") from None
         if saved["run"] != self.run_id:
             raise SembenchError(f"{self.path} belongs to {saved['run']}, not {self.run_id}; delete it to start anew")
         encoder.load_state_dict(saved["encoder"])
@@ -60,11 +61,12 @@ class Checkpoint:
             torch.cuda.set_rng_state(saved["cuda_rng"])
         return State(**saved["state"])
 
-    def save(self, run: Trained, step: int, best_weights: dict[str, Tensor], *parts: Any) -> None:
-        """Write the state after ``step``; the last of ``parts`` is the progress display."""
+    def save(
+        self, run: Trained, step: int, best_weights: dict[str, Tensor], progress: StepProgress, *parts: Any
+    ) -> None:
+        """Write the state after ``step``; ``parts`` are optimiser, schedule and scaler, as in ``restore``."""
         if self.path is None:
             return
-        *stateful, progress = parts
         segments = [*run.segments, self.segment(run.segments[-1]["end_step"] if run.segments else 0, step, progress)]
         state = {
             "step": step,
@@ -79,7 +81,7 @@ class Checkpoint:
                 {
                     "run": self.run_id,
                     "encoder": run.encoder.state_dict(),
-                    "parts": [part.state_dict() for part in stateful],
+                    "parts": [part.state_dict() for part in parts],
                     "rng": torch.get_rng_state(),
                     "cuda_rng": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
                     "state": state,

@@ -111,7 +111,7 @@ def train(
                 run.best = {"step": step, "dev": point["dev"]}
                 best_weights = _copy(encoder)
             if step != steps:
-                checkpoint.save(run, step, best_weights, optimizer, schedule, scaler, progress)
+                checkpoint.save(run, step, best_weights, progress, optimizer, schedule, scaler)
         run.segments = [*state.segments, checkpoint.segment(state.step, steps, progress)]
 
     encoder.load_state_dict(best_weights)
