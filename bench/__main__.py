@@ -21,7 +21,7 @@ from sembench.encoders.readouts import MLPHead
 from sembench.encoders.transformer import load_transformer, read_entry
 from sembench.registry.models import Recipe
 from sembench.training.batches import step_rows
-from sembench.training.loop import batch_loss
+from sembench.training.tasks import SentenceViews
 
 DATA = Path("results/data")
 Work = Callable[[], object]
@@ -45,13 +45,13 @@ def training_step() -> dict[str, float]:
     encoder = load_transformer(folder, read_entry(folder))
     encoder.heads["cls_mlp"] = MLPHead(encoder.width)
     encoder.train()
-    rows = encoder.tokens(read_sentences(DATA / "corpora/enwiki_excerpt.txt"), 32)
-    batches = step_rows(len(rows), 64, seed=0, first_step=0, last_step=10_000)
+    sentences = read_sentences(DATA / "corpora/enwiki_excerpt.txt")
+    tasks = {chunk_rows: SentenceViews(Recipe(chunk_rows=chunk_rows), encoder, sentences) for chunk_rows in (0, 32)}
+    batches = step_rows(len(sentences), 64, seed=0, first_step=0, last_step=10_000)
 
     def step(chunk_rows: int, precision: str) -> None:
         encoder.zero_grad()
-        batch = [rows[i] for i in next(batches)]
-        batch_loss(Recipe(chunk_rows=chunk_rows), encoder, batch, precision).backward()
+        tasks[chunk_rows].loss(next(batches), precision)[0].backward()
 
     return alternate(
         {
@@ -87,7 +87,9 @@ def main() -> None:
         first = next(iter(medians.values()))
         ratios = {other: round(value / first, 2) for other, value in medians.items()}
         seconds = {other: round(value, 3) for other, value in medians.items()}
-        print(json.dumps({"bench": name, "median_seconds": seconds, "ratio": ratios, "threads": torch.get_num_threads()}))
+        print(
+            json.dumps({"bench": name, "median_seconds": seconds, "ratio": ratios, "threads": torch.get_num_threads()})
+        )
 
 
 if __name__ == "__main__":

@@ -153,7 +153,9 @@ class Recipe(Strict):
     equals its default is left out of the canonical form, so that a field added later changes no older run id.
     """
 
-    objective: Literal["none", "contrastive"] = Field("contrastive", description="none: the encoder stays untouched")
+    objective: Literal["none", "contrastive", "analogy", "defsent"] = Field(
+        "contrastive", description="none: the encoder stays untouched; contrastive: SimCSE; analogy: DSBATS4CL"
+    )
     views: Literal["dropout"] = Field("dropout", description="the positive is the same sentence under another mask")
     batch_size: int = Field(64, gt=0, description="sentences a step; every one appears twice in the forward pass")
     learning_rate: float = Field(3e-5, gt=0)
@@ -173,6 +175,12 @@ class Recipe(Strict):
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps")
     clip: float = Field(1.0, gt=0, description="gradient norm")
     chunk_rows: int = Field(0, ge=0, description="rows of a length-sorted chunk; 0: the whole batch in one forward")
+    # Only for objective analogy; what the paper does not say is a key here, with the reason in registry/variants.yaml.
+    relation_encoder: Literal["diff", "concat", "concat_diff"] = Field("diff", description="vector of a sentence pair")
+    negatives: Literal["third_pairs", "third_pairs_plus_positive", "cross_relation"] = Field(
+        "third_pairs", description="what the denominator sums over; third_pairs as in the paper"
+    )
+    mask_false_negatives: bool = Field(True, description="leave out third pairs of the anchor's own directed relation")
 
 
 class Variant(Strict):

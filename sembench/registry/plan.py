@@ -357,7 +357,7 @@ class Plan:
     def _runs(self, variant: str) -> tuple[tuple[str, ...], str | None]:
         specs = self.specs_of(variant)
         if reason := self.run_missing(specs[0]):
-            return (), f"{reason} (scale {self.name})"
+            return (), reason
         return tuple(spec.id for spec in specs), None
 
     def table_params(self, table: str) -> str:

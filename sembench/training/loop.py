@@ -1,4 +1,4 @@
-"""The training loop of unsupervised SimCSE, from top to bottom.
+"""The training loop, from top to bottom; what it minimises is a task (see tasks.py).
 
 Quirks of the official code that are kept: both views go through the encoder in one batch of 2N rows, so that only the
 dropout masks differ; the head is used for the loss and skipped whenever vectors are read out, also for the dev score;
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from sembench.encoders.devices import autocast, resolve_precision
+from sembench.encoders.devices import resolve_precision
 from sembench.encoders.readouts import MLPHead
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
 from sembench.errors import SembenchError
@@ -30,10 +30,10 @@ from sembench.evaluation.pairs import Pairs
 from sembench.evaluation.score import Embedded
 from sembench.evaluation.sts import correlation, cosine
 from sembench.registry.models import Recipe
-from sembench.training.batches import encode_rows, step_rows, steps_per_epoch
+from sembench.training.batches import step_rows, steps_per_epoch
 from sembench.training.checkpoint import Checkpoint
-from sembench.training.objectives import info_nce
 from sembench.training.progress import StepProgress
+from sembench.training.tasks import Examples, Facts, Task, build_task
 
 POSITIVES_ABOVE = 4.0
 Weights = dict[str, Tensor]
@@ -54,15 +54,15 @@ class Trained:
 
 
 def train(
-    recipe: Recipe, seed: int, backbone: Path, sentences: Sequence[str], dev: Pairs, checkpoint: Checkpoint, title: str
+    recipe: Recipe, seed: int, backbone: Path, examples: Examples, dev: Pairs, checkpoint: Checkpoint, title: str
 ) -> Trained:
-    """Train an encoder by unsupervised SimCSE and return it with the weights of its best dev score.
+    """Train an encoder and return it with the weights of its best dev score.
 
     Args:
         recipe: the resolved recipe.
         seed: of data order, dropout and the head's initial weights.
         backbone: model folder to start from.
-        sentences: training text.
+        examples: sentences, or the frame that the objective asks for.
         dev: pairs whose Spearman correlation selects the kept step.
         checkpoint: where an interrupted run is found and continued.
         title: of the progress lines.
@@ -75,10 +75,8 @@ def train(
     device = encoder.device
     precision = resolve_precision(recipe.precision, device)
     encoder.precision = resolve_precision(recipe.eval_precision, device)
-    rows = encoder.tokens(sentences, recipe.max_length)
-    if not rows:
-        raise SembenchError("the corpus holds no sentence to train on")
-    steps = recipe.max_steps or steps_per_epoch(len(rows), recipe.batch_size) * recipe.epochs
+    task = build_task(recipe, encoder, examples)
+    steps = recipe.max_steps or steps_per_epoch(task.rows, recipe.batch_size) * recipe.epochs
 
     optimizer = torch.optim.AdamW(
         encoder.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, eps=1e-8, fused=True
@@ -91,21 +89,22 @@ def train(
 
     with StepProgress(title, steps, done=state.step) as progress:
         if state.step == 0:
-            run.curve.append(_dev_point(encoder, recipe, dev, step=0, loss=None, progress=progress))
+            run.curve.append({**_dev_point(encoder, recipe, dev, step=0, progress=progress), "loss": None})
         encoder.train()
-        for step, batch in enumerate(
-            step_rows(len(rows), recipe.batch_size, seed, state.step, steps), start=state.step + 1
-        ):
-            loss = _step(recipe, encoder, optimizer, scaler, precision, [rows[i] for i in batch], step)
+        recent: list[Facts] = []
+        batches = step_rows(task.rows, recipe.batch_size, seed, state.step, steps)
+        for step, batch in enumerate(batches, start=state.step + 1):
+            loss, facts = _step(recipe, task, encoder, optimizer, scaler, precision, batch, step)
             schedule.step()
             run.losses.append(loss)
+            recent.append({"loss": loss, **facts})
             progress.step(len(batch), f"loss {loss:.4f}")
             if step % recipe.eval_every and step != steps:
                 continue
-            recent = float(np.mean(run.losses[-recipe.eval_every :]))
-            point = _dev_point(encoder, recipe, dev, step=step, loss=recent, progress=progress)
-            point["learning_rate"] = schedule.get_last_lr()[0]
-            run.curve.append(point)
+            point = _dev_point(encoder, recipe, dev, step=step, progress=progress)
+            means = {name: float(np.mean([facts[name] for facts in recent])) for name in recent[0]}
+            run.curve.append({**point, **means, "learning_rate": schedule.get_last_lr()[0]})
+            recent.clear()
             # Strictly better only, as the official code: among equals the earliest step is kept.
             if point["dev"] > run.best.get("dev", -math.inf):
                 run.best = {"step": step, "dev": point["dev"]}
@@ -134,15 +133,16 @@ def _encoder(recipe: Recipe, backbone: Path) -> TransformerEncoder:
 
 def _step(
     recipe: Recipe,
+    task: Task,
     encoder: TransformerEncoder,
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     precision: str,
-    batch: list[list[int]],
+    batch: list[int],
     step: int,
-) -> float:
-    """Take one optimiser step on a batch of N tokenised sentences and return its loss."""
-    loss = batch_loss(recipe, encoder, batch, precision)
+) -> tuple[float, Facts]:
+    """Take one optimiser step on the examples of a batch and return its loss and facts."""
+    loss, facts = task.loss(batch, precision)
     value = float(loss.detach())
     if not math.isfinite(value):
         raise SembenchError(f"the loss is {value} at step {step}; lower the learning rate or train in fp32")
@@ -152,16 +152,7 @@ def _step(
     nn.utils.clip_grad_norm_(encoder.parameters(), recipe.clip)
     scaler.step(optimizer)
     scaler.update()
-    return value
-
-
-def batch_loss(recipe: Recipe, encoder: TransformerEncoder, batch: list[list[int]], precision: str) -> Tensor:
-    """Return the loss of N tokenised sentences: each passes twice in the same 2N rows, under two dropout masks."""
-    readout = "cls_mlp" if recipe.head == "mlp" else recipe.readout
-    with autocast(precision, encoder.device):
-        vectors = encode_rows(encoder, [*batch, *batch], readout, recipe.chunk_rows)
-    # Outside autocast: a product in bf16 would round cosines to two digits before they are divided by 0.05.
-    return info_nce(vectors[: len(batch)].float(), vectors[len(batch) :].float(), recipe.temperature)
+    return value, facts
 
 
 def _linear_decay(steps: int, warmup: float) -> Callable[[int], float]:
@@ -174,7 +165,7 @@ def _linear_decay(steps: int, warmup: float) -> Callable[[int], float]:
 
 
 def _dev_point(
-    encoder: TransformerEncoder, recipe: Recipe, dev: Pairs, *, step: int, loss: float | None, progress: StepProgress
+    encoder: TransformerEncoder, recipe: Recipe, dev: Pairs, *, step: int, progress: StepProgress
 ) -> dict[str, Any]:
     """Score the dev pairs: Spearman, and alignment and uniformity of the same vectors."""
     start = time.monotonic()
@@ -189,7 +180,6 @@ def _dev_point(
     progress.say(f"step {step}, dev Spearman {spearman * 100:.2f} ({name})")
     return {
         "step": step,
-        "loss": loss,
         "dev": spearman,
         "alignment": alignment(first[positive], second[positive]) if positive.any() else None,
         "uniformity": uniformity(embedded.vectors[name][rows], counts),

@@ -186,9 +186,7 @@ class TestFinished:
         path = finished / "registry/variants.yaml"
         before = path.read_text()
         try:
-            path.write_text(
-                before.replace("recipe: {readout: first_last,", "recipe: {temperature: 0.07, readout: first_last,")
-            )
+            path.write_text(before.replace("recipe: {learning_rate: 2.0e-4,", "recipe: {learning_rate: 2.5e-4,"))
             assert path.read_text() != before
             found = jobs(finished, "all", "--config", "scale=smoke")
             assert found["train_contrastive"] == found["score_run"] == 1
@@ -215,11 +213,7 @@ class TestFinished:
         folder = shutil.copytree(finished, tmp_path / "copy", symlinks=True)
         shutil.rmtree(folder / ".snakemake")
         path = folder / "registry/variants.yaml"
-        path.write_text(
-            path.read_text().replace(
-                "recipe: {readout: first_last,", "recipe: {temperature: 0.07, readout: first_last,"
-            )
-        )
+        path.write_text(path.read_text().replace("recipe: {learning_rate: 2.0e-4,", "recipe: {learning_rate: 2.5e-4,"))
         assert jobs(folder, "all", "--config", "scale=smoke")["train_contrastive"] == 1
 
     def test_a_run_describes_itself(self, finished: Path) -> None:

@@ -35,7 +35,7 @@ def test_show_prints_the_recipe_and_run_ids(home: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "unsup_simcse_distilbert.s42." in result.stdout
     canonical = json.loads(result.stdout.split("canonical: ")[1])
-    assert canonical["recipe"]["learning_rate"] == 1e-4
+    assert canonical["recipe"]["learning_rate"] == 3e-4
 
 
 def test_plan_tells_open_runs_and_missing_rows(home: Path) -> None:

@@ -13,8 +13,8 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from sembench.encoders.transformer import load_transformer, read_entry
 from sembench.registry.models import Recipe
 from sembench.training.batches import encode_rows, step_rows, steps_per_epoch
-from sembench.training.loop import batch_loss
 from sembench.training.objectives import info_nce
+from sembench.training.tasks import SentenceViews
 
 SENTENCES = [
     "The cook peels seven onions in the kitchen.",
@@ -24,6 +24,10 @@ SENTENCES = [
     "Our neighbour paints the garden gate.",
     "The beekeeper sells a basket of plums at the market every year.",
 ]
+
+
+def batch_loss(recipe: Recipe, encoder) -> torch.Tensor:
+    return SentenceViews(recipe, encoder, SENTENCES).loss(range(len(SENTENCES)), "fp32")[0]
 
 
 def naive_loss(anchors: list[list[float]], positives: list[list[float]], temperature: float) -> float:
@@ -75,7 +79,7 @@ def test_loss_and_gradients_equal_sentence_transformers(smoke_backbones: Path, e
     """Same weights, same batch, dropout off: MultipleNegativesRankingLoss at scale 20 is temperature 0.05."""
     recipe = Recipe(head="none", readout="mean", select_by="mean", temperature=0.05)
     encoder.train()
-    loss = batch_loss(recipe, encoder, encoder.tokens(SENTENCES, 32), "fp32")
+    loss = batch_loss(recipe, encoder)
     loss.backward()
     ours = gradients(encoder.model)
 
@@ -116,9 +120,7 @@ def test_chunked_gradients_equal_the_whole(encoder) -> None:
     found = []
     for chunk_rows in (0, 4):
         encoder.zero_grad()
-        batch_loss(
-            recipe.model_copy(update={"chunk_rows": chunk_rows}), encoder, encoder.tokens(SENTENCES, 32), "fp32"
-        ).backward()
+        batch_loss(recipe.model_copy(update={"chunk_rows": chunk_rows}), encoder).backward()
         found.append(gradients(encoder.model))
     for name, gradient in found[0].items():
         torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)

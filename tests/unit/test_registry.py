@@ -128,7 +128,7 @@ def test_extends_merges_deeply_and_later_values_win() -> None:
     assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"c": 9}}) == {"a": {"b": 1, "c": 9}, "d": 3}
     registry = load_registry(ROOT)
     entry = registry.variant("unsup_simcse_distilbert_first_last")
-    assert entry.recipe["learning_rate"] == 1.0e-4
+    assert entry.recipe["learning_rate"] == 2.0e-4
     assert entry.recipe["readout"] == "first_last"
     assert entry.data == "enwiki_excerpt"
 
@@ -164,9 +164,9 @@ def test_any_change_is_another_run_and_order_is_none(project: Path) -> None:
     before = Plan("demo", root=project).spec("unsup_simcse_distilbert", 42).id
     edit(project, "variants.yaml", lambda v: v.update(dict(reversed(list(v.items())))))
     assert Plan("demo", root=project).spec("unsup_simcse_distilbert", 42).id == before
-    edit(project, "variants.yaml", lambda v: v["unsup_simcse_distilbert"]["recipe"].update(learning_rate=2e-4))
+    edit(project, "variants.yaml", lambda v: v["unsup_simcse_distilbert"]["recipe"].update(learning_rate=5e-4))
     assert Plan("demo", root=project).spec("unsup_simcse_distilbert", 42).id != before
-    edit(project, "variants.yaml", lambda v: v["unsup_simcse_distilbert"]["recipe"].update(learning_rate=1e-4))
+    edit(project, "variants.yaml", lambda v: v["unsup_simcse_distilbert"]["recipe"].update(learning_rate=3e-4))
     assert Plan("demo", root=project).spec("unsup_simcse_distilbert", 42).id == before
     edit(project, "stages.yaml", lambda v: v["train"].update(version=99))
     assert Plan("demo", root=project).spec("unsup_simcse_distilbert", 42).id != before

@@ -53,7 +53,7 @@ def test_dev_is_scored_at_the_start_every_k_steps_and_at_the_last(smoke_backbone
 
 def test_the_kept_weights_are_those_of_the_best_step(smoke_backbones: Path, dev: Pairs) -> None:
     found = run(smoke_backbones / "smoke_bert", dev)
-    again = loop._dev_point(found.encoder, RECIPE, dev, step=0, loss=None, progress=loop.StepProgress("t", 1))
+    again = loop._dev_point(found.encoder, RECIPE, dev, step=0, progress=loop.StepProgress("t", 1))
     assert again["dev"] == pytest.approx(found.best["dev"], abs=1e-6)
 
 
@@ -133,7 +133,7 @@ def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(
 def test_a_loss_that_explodes_is_one_sentence(
     smoke_backbones: Path, dev: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "info_nce", lambda a, *_: a.sum() * float("nan"))
+    monkeypatch.setattr("sembench.training.tasks.info_nce", lambda a, *_: a.sum() * float("nan"))
     with pytest.raises(SembenchError, match="the loss is nan at step 1; lower the learning rate"):
         run(smoke_backbones / "smoke_bert", dev)
 

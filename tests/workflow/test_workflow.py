@@ -116,11 +116,7 @@ def test_a_broken_file_fails_its_job_with_one_sentence(project: Path, file: str,
 
 def test_one_failed_run_is_shown_as_failed_and_the_rest_is_built(project: Path) -> None:
     path = project / "registry/variants.yaml"
-    path.write_text(
-        path.read_text().replace(
-            "recipe: {readout: first_last, head: none,", "recipe: {readout: first_last, head: mlp,"
-        )
-    )
+    path.write_text(path.read_text().replace("readout: first_last, head: none,", "readout: first_last, head: mlp,"))
     result = run_snakemake(project, "simcse_table_5", "--keep-going", *SMOKE)
     assert result.returncode != 0
     assert "error: recipe: the head 'mlp' belongs on read-out 'cls'" in result.stdout + result.stderr

