@@ -23,7 +23,7 @@ def cos(a: list[float], b: list[float]) -> float:
     return dot / math.sqrt(sum(x * x for x in a)) / math.sqrt(sum(y * y for y in b))
 
 
-def naive(h, plus, minus, temperature, negatives, relations, third_relations) -> float:  # noqa: ANN001
+def naive(h, plus, minus, temperature, negatives, relations, third_relations) -> float:
     """The loss written out as sums of exponentials."""
     total = 0.0
     for i in range(len(h)):
