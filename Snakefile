@@ -10,6 +10,10 @@ min_version("9.20")
 configfile: "config.yaml"
 
 
+# Used only with `--sdm apptainer`; docs/guide.md tells how to build it from Containerfile.
+container: "sembench.sif"
+
+
 include: "rules/common.smk"
 
 
@@ -23,6 +27,7 @@ rule all:
 
 include: "rules/sources.smk"
 include: "rules/corpora.smk"
+include: "rules/analogy.smk"
 include: "rules/train.smk"
 include: "rules/score.smk"
 include: "rules/collect.smk"

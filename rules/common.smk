@@ -15,6 +15,7 @@ from sembench.registry.layout import (
     corpus as corpus_path,
     dataset_file,
     manifest,
+    wordnet_root,
 )
 from sembench.registry.plan import canonical_json
 from sembench.registry.stages import code_digest
@@ -27,9 +28,7 @@ except SembenchError as error:
     raise WorkflowError(str(error)) from None
 
 # Where files may come from is no parameter: another mirror must not fetch the same bytes again.
-os.environ["SEMBENCH_SOURCES"] = ",".join(PLAN.scale.sources)
-if PLAN.mirror:
-    os.environ["SEMBENCH_MIRROR"] = str(PLAN.mirror.resolve())
+os.environ.update(PLAN.environment())
 
 # Costly rules are shell lines: they must find the interpreter that runs the workflow, and nothing on the hub.
 shell.prefix(
@@ -73,6 +72,31 @@ def model_files(wildcards):
     return [
         PLAN.layout.run(wildcards.run) / name for name in (*MODEL_FILES, "run.json")
     ]
+
+
+def backbone_of(wildcards):
+    """Files of the encoder that a run starts from."""
+    return backbone_files(PLAN.run(wildcards.run).backbone.key)
+
+
+def corpus_of(wildcards):
+    """What a run trains on."""
+    return PLAN.data_path(PLAN.run(wildcards.run).data.key)
+
+
+def dev_of(wildcards):
+    """Pairs whose score selects a run's kept step."""
+    return dataset_files(PLAN.run(wildcards.run).dev.key)
+
+
+def recipe_of(wildcards):
+    """Canonical JSON of a run."""
+    return PLAN.run(wildcards.run).canonical
+
+
+def readout_of(wildcards):
+    """Read-out that a run is used with."""
+    return PLAN.readout_of(PLAN.run(wildcards.run).variant, None)
 
 
 def suite_files(job):

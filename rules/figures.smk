@@ -37,6 +37,22 @@ rule figures:
         rules_outputs("figures"),
 
 
+rule analogy:
+    """Every table and figure of the analogy paper that is in the registry, and the data sets behind them."""
+    input:
+        [
+            path
+            for path in rules_outputs("tables") + rules_outputs("figures")
+            if path.name.startswith("analogy_")
+        ],
+        []
+        if PLAN.analogy_missing()
+        else [
+            PLAN.layout.analogy(name)
+            for name in ("dsbats_sn.parquet", "dsbats4cl.parquet")
+        ],
+
+
 rule simcse:
     """Every table and figure of the SimCSE paper that is in the registry."""
     input:

@@ -2,26 +2,6 @@
 # Inputs: a model folder, a corpus, the dev pairs. Outputs: a model folder that describes itself.
 
 
-def backbone_of(wildcards):
-    return backbone_files(PLAN.run(wildcards.run).backbone.key)
-
-
-def corpus_of(wildcards):
-    return corpus_path(PLAN.run(wildcards.run).data.key)
-
-
-def dev_of(wildcards):
-    return dataset_files(PLAN.run(wildcards.run).dev.key)
-
-
-def recipe_of(wildcards):
-    return PLAN.run(wildcards.run).canonical
-
-
-def readout_of(wildcards):
-    return PLAN.readout_of(PLAN.run(wildcards.run).variant, None)
-
-
 rule train_contrastive:
     """Train one run and keep the step with the best dev score (SimCSE, Section 3 and Appendix A)."""
     input:
@@ -50,4 +30,5 @@ rule train_contrastive:
         "training {wildcards.run}"
     shell:
         "python workflow_scripts/train_contrastive.py --recipe {params.recipe:q} --readout {params.readout:q}"
+        " --data {input.corpus:q}"
         " --out {params.folder:q} --checkpoints {params.checkpoints:q} --threads {threads} 2>&1 | tee {log:q}"

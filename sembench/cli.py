@@ -221,6 +221,76 @@ def datasets(scale: ScaleOption = "", mirror: MirrorOption = None) -> None:
     _show_table(("data set", "file", "here", "verified", "licence", "sources"), rows)
 
 
+babelnet = typer.Typer(no_args_is_help=True, help="Work off the requests to BabelNet that the word pairs need.")
+app.add_typer(babelnet, name="babelnet")
+SourceOption = Annotated[
+    str | None, typer.Option(help="ask for senses of one source only, such as WN: far fewer requests")
+]
+
+
+@babelnet.command("plan")
+def babelnet_plan(source: SourceOption = None, scale: ScaleOption = "", mirror: MirrorOption = None) -> None:
+    """Say how many requests remain; asks nothing."""
+    from sembench.analogy.inventory.commands import plan_text
+    from sembench.analogy.inventory.crawl import plan as crawl_plan
+
+    _out(plan_text(crawl_plan(_babelnet_words(scale, mirror), _babelnet_cache(), source=source)))
+
+
+@babelnet.command()
+def crawl(
+    budget: Annotated[int | None, typer.Option(help="most requests of this call; none: until the daily limit")] = None,
+    source: SourceOption = None,
+    scale: ScaleOption = "",
+    mirror: MirrorOption = None,
+) -> None:
+    """Ask what is not known yet, never anything twice; stops at the limit and goes on at the next call."""
+    from sembench.analogy.inventory.babelnet import BabelNetClient
+    from sembench.analogy.inventory.commands import crawl_text
+    from sembench.analogy.inventory.crawl import crawl as work_off
+
+    client = BabelNetClient(_babelnet_cache(), max_requests=budget)
+    _out(crawl_text(work_off(_babelnet_words(scale, mirror), client, source=source, say=_say)))
+
+
+@babelnet.command()
+def export(
+    target: Annotated[Path, typer.Argument(help="file to write, .jsonl or .jsonl.gz")], source: SourceOption = None
+) -> None:
+    """Write all answers as a dump, from which the data sets can be built without BabelNet."""
+    from sembench.analogy.inventory.dump import export_dump
+
+    header = export_dump(_babelnet_cache(), target, source=source)
+    _out(f"{target}: {header['counts']}")
+
+
+def _babelnet_cache() -> Any:
+    from sembench.analogy.inventory.cache import AnswerCache
+    from sembench.registry.layout import babelnet_cache
+
+    return AnswerCache(project_root() / babelnet_cache())
+
+
+def _babelnet_words(scale: str, mirror: Path | None) -> Any:
+    """Return the words of BATS with the parts of speech that their filters admit; fetches BATS if need be."""
+    from sembench.analogy.bats import read_bats, read_corrections
+    from sembench.analogy.filters import lookups
+    from sembench.analogy.rules import BuildOptions, load_rules
+    from sembench.registry.load import parse
+    from sembench.sources import Site, fetch_dataset
+
+    plan = _plan(scale, mirror)
+    key = plan.dataset_key("bats")
+    if reason := plan.dataset_missing(key):
+        raise SembenchError(f"the words cannot be had at scale {plan.name}: {reason}")
+    site = Site(root=plan.root, data=plan.root / DATA, mirror=plan.mirror)
+    fetch_dataset(key, plan.dataset(key), site, plan.scale.sources, say=_say)
+    options = parse(BuildOptions, json.loads(plan.analogy_params)["build"], "registry/analogy.yaml, build")
+    registry = plan.root / "registry"
+    pairs = read_bats(site.folder(key), options.relations, read_corrections(registry / "corrections.tsv"))
+    return lookups(pairs, load_rules(registry / "relations.yaml"), options)
+
+
 @app.command()
 def relock(
     stage: Annotated[str, typer.Argument(help="stage of registry/stages.yaml")],

@@ -196,6 +196,14 @@ def _small_clusters(sizes: pd.DataFrame, options: BuildOptions) -> tuple[str, ..
     return tuple(told)
 
 
+def definitions(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the different (word, gloss) of both sides of DSBATS-sn, what DefSent trains on."""
+    sides = [frame[[side, f"{side}_gloss"]].set_axis(["word", "gloss"], axis=1) for side in ("source", "target")]
+    found = pd.concat(sides, ignore_index=True).drop_duplicates(ignore_index=True)
+    found["word"] = found["word"].str.replace("_", " ")
+    return found
+
+
 # -------------------------------------------------------------------------------------------------- DSBATS4CL
 
 

@@ -269,6 +269,19 @@ class Filter:
         return pd.DataFrame(rows, columns=["relation", "side", "word", "synset", "kept", "reason", "gloss"])
 
 
+def lookups(
+    pairs: Iterable[WordPair], rules: Mapping[str, RelationRule], options: BuildOptions
+) -> list[tuple[str, Pos]]:
+    """Return the different (word, part of speech) that a build asks an inventory for, in the order of the pairs."""
+    asked: dict[tuple[str, Pos], None] = {}
+    for pair in pairs:
+        if pair.relation in options.relations and (not options.answers or pair.rank <= options.answers):
+            rule = rule_of(rules, pair.relation)
+            for word, side in ((pair.source, rule.source), (pair.target, rule.target)):
+                asked.update(dict.fromkeys((word, choice.pos) for choice in side))
+    return list(asked)
+
+
 def coverage(pairs: Iterable[WordPair], inventory: Inventory, rules: Mapping[str, RelationRule]) -> pd.DataFrame:
     """Count, per relation, all word pairs, those with both words in the inventory, and those the side rules keep.
 

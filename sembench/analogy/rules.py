@@ -213,3 +213,13 @@ class AugmentOptions(Strict):
     third_from: Literal["anchor", "positive", "other"] = "other"
     orientation: Literal["forward", "inverted", "both"] = "forward"
     symmetric: Literal["faithful", "other_relation", "skip"] = "other_relation"
+
+
+def check_options(options: Mapping[str, object]) -> tuple[BuildOptions, AugmentOptions]:
+    """Validate registry/analogy.yaml, so that a mistake there is found before anything runs."""
+    where = "registry/analogy.yaml"
+    for key in options:
+        if key not in ("build", "augment"):
+            raise unknown("key", key, ("build", "augment"), where)
+    build = parse(BuildOptions, options.get("build", {}), f"{where}, build")
+    return build, parse(AugmentOptions, options.get("augment", {}), f"{where}, augment")

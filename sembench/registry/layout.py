@@ -26,6 +26,16 @@ def corpus(key: str) -> Path:
     return DATA / "corpora" / f"{key}.txt"
 
 
+def wordnet_root() -> Path:
+    """Return the folder that nltk's reader takes: the database lies in its ``corpora/wordnet``."""
+    return DATA / "wordnet"
+
+
+def babelnet_cache() -> Path:
+    """Return the folder with every answer of BabelNet."""
+    return DATA / "babelnet"
+
+
 def backbone(key: str) -> Path:
     """Return the model folder of an untouched backbone."""
     return DATA / "backbones" / key
@@ -56,6 +66,10 @@ class ScaleLayout:
     def figure(self, key: str, suffix: str) -> Path:
         """Return a rendered figure or its data; ``suffix`` is svg, pdf, png or csv."""
         return self.base / "figures" / f"{key}.{suffix}"
+
+    def analogy(self, name: str) -> Path:
+        """Return a file of the analogy data sets, such as ``dsbats_sn.parquet``."""
+        return self.base / "analogy" / name
 
     @property
     def collected(self) -> Path:

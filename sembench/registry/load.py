@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sembench.registry.models import (
     Backbone,
     Dataset,
     Figure,
+    FrameTable,
     Name,
     Readout,
     Recipe,
@@ -28,6 +30,9 @@ from sembench.registry.models import (
     Table,
     Variant,
 )
+
+# Data sets that the workflow makes itself; where they lie depends on the scale.
+DERIVED = {"dsbats_sn": "dsbats_sn.parquet", "dsbats4cl": "dsbats4cl.parquet"}
 
 Model = TypeVar("Model", bound=BaseModel)
 Merged = dict[str, Any]
@@ -152,9 +157,12 @@ class Registry:
     readouts: dict[str, Readout]
     suites: dict[str, Merged]
     tables: dict[str, Table]
+    frames: dict[str, FrameTable]
     figures: dict[str, Figure]
     scales: dict[str, Scale]
     stages: dict[str, Stage]
+    analogy: Merged
+    analogy_rules: str
     paper_values: tuple[PaperValue, ...]
 
     def variant(self, key: str) -> Variant:
@@ -212,6 +220,13 @@ def _paper_values(path: Path) -> tuple[PaperValue, ...]:
     return tuple(rows)
 
 
+def _plain(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SembenchError(f"{_short(path)} does not exist; restore it from version control") from None
+
+
 class _KeysOnly(Strict):
     """Checks that the names of raw entries are valid identifiers."""
 
@@ -235,6 +250,7 @@ def load_registry(root: Path | None = None) -> Registry:
         SembenchError: a file is absent or broken, a key is unknown, a name refers to nothing.
     """
     folder = (root or project_root()) / "registry"
+    tables = {path.stem: (_short(path), read_yaml(path)) for path in sorted((folder / "tables").glob("*.yaml"))}
     registry = Registry(
         root=folder.parent,
         datasets=_models(folder / "datasets.yaml", Dataset),
@@ -242,10 +258,18 @@ def load_registry(root: Path | None = None) -> Registry:
         variants=_raw(folder / "variants.yaml"),
         readouts=_models(folder / "readouts.yaml", Readout),
         suites=_raw(folder / "suites.yaml"),
-        tables=_named_files(folder / "tables", Table),
+        tables={key: parse(Table, raw, where) for key, (where, raw) in tables.items() if raw.get("kind") != "frame"},
+        frames={
+            key: parse(FrameTable, raw, where) for key, (where, raw) in tables.items() if raw.get("kind") == "frame"
+        },
         figures=_named_files(folder / "figures", Figure),
         scales=_models(folder / "scales.yaml", Scale),
         stages=_models(folder / "stages.yaml", Stage),
+        analogy=read_yaml(folder / "analogy.yaml"),
+        # Content, not form: a comment in the filter's table makes no other data set.
+        analogy_rules=json.dumps(
+            [read_yaml(folder / "relations.yaml"), _plain(folder / "corrections.tsv")], sort_keys=True
+        ),
         paper_values=_paper_values(folder / "paper_values.csv"),
     )
     _check_references(registry)
@@ -284,12 +308,12 @@ def _check_encoders(registry: Registry) -> None:
         where = f"registry/variants.yaml, variant '{key}'"
         variant = registry.variant(key)
         _need("backbone", variant.backbone, registry.backbones, where)
-        _need("data set", variant.data, registry.datasets, where)
+        _need("data set", variant.data, {**registry.datasets, **dict.fromkeys(DERIVED)}, where)
         _need("read-out", variant.readout, registry.readouts, where)
 
 
 def _check_scale(where: str, scale: Scale, registry: Registry) -> None:
-    for old, new in scale.substitutes.items():
+    for old, new in [*scale.substitutes.items(), *scale.fallbacks.items()]:
         known = registry.datasets if old in registry.datasets else registry.backbones
         for name in (old, new):
             _need("data set or backbone", name, known, f"{where}, substitutes")

@@ -301,6 +301,26 @@ class Table(Strict):
     claims: list[Claim] = []
 
 
+class FrameColumn(Strict):
+    """A column of a data set that a table shows."""
+
+    key: str
+    label: str
+
+
+class FrameTable(Strict):
+    """A table that shows a data set made here, such as cluster sizes or example rows, instead of scores."""
+
+    kind: Literal["frame"]
+    title: str
+    paper: str
+    caption: str = ""
+    source: RelativePath = Field(description="file in results/<scale>/analogy, csv or parquet")
+    columns: list[FrameColumn] = Field(min_length=1)
+    relations: list[str] = Field([], description="only these relations; none: all")
+    per_relation: int | None = Field(None, gt=0, description="first rows of each relation; none: all rows")
+
+
 class Point(Strict):
     """A labelled point of an alignment-uniformity figure."""
 
@@ -336,6 +356,7 @@ class Scale(Strict):
     variants: dict[str, dict[str, Any]] = {}
     suites: dict[str, dict[str, Any]] = {}
     substitutes: dict[str, str] = Field({}, description="data set or backbone key -> the one used instead")
+    fallbacks: dict[str, str] = Field({}, description="data set key -> the one used where the first cannot be had")
     score_precision: Literal["fp32", "bf16", "auto"] = "fp32"
 
 

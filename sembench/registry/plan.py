@@ -16,13 +16,14 @@ from pydantic import Field
 
 from sembench.errors import SembenchError, unknown
 from sembench.registry.available import availability
-from sembench.registry.layout import ScaleLayout
-from sembench.registry.load import Registry, load_registry, merged, parse
-from sembench.registry.models import Backbone, Dataset, Figure, Recipe, Row, Strict, Suite, Table, Variant
+from sembench.registry.layout import ScaleLayout, corpus
+from sembench.registry.load import DERIVED, Registry, load_registry, merged, parse
+from sembench.registry.models import Backbone, Dataset, Figure, FrameTable, Recipe, Row, Strict, Suite, Table, Variant
 
 # The dev score of training (paper, Appendix A): STS-B development set, Spearman.
 DEV_SUITE, DEV_TASK, DEV_SPLIT = "sts", "stsb", "dev"
 UNTRAINED_SEED = 0
+INVENTORIES = ("wordnet", "babelnet", "dump")
 
 
 class Pinned(Strict):
@@ -110,6 +111,7 @@ class Plan:
         mirror: Path | None = None,
         root: Path | None = None,
         partial: bool = False,
+        analogy: Mapping[str, Any] | None = None,
     ) -> None:
         self.registry: Registry = load_registry(root)
         self.root = self.registry.root
@@ -118,6 +120,7 @@ class Plan:
         self.seeds = seeds or self.scale.seeds
         self.mirror = mirror
         self.partial = partial
+        self.analogy_config = dict(analogy or {})
         self.layout = ScaleLayout(scale)
         self.suites = {key: self._suite(key) for key in self.registry.suites}
         self._specs: dict[str, RunSpec] = {}
@@ -125,7 +128,7 @@ class Plan:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], root: Path | None = None) -> Plan:
         """Build the plan from config.yaml with what ``--config`` laid over it."""
-        known = {"scale", "seeds", "mirror", "partial"}
+        known = {"scale", "seeds", "mirror", "partial", "relations", "inventory", "dump"}
         for key in config:
             if key not in known:
                 raise unknown("key", key, known, "config.yaml")
@@ -140,13 +143,22 @@ class Plan:
             mirror=mirror_folder(config.get("mirror")),
             root=root,
             partial=bool(config.get("partial", False)),
+            analogy={key: config[key] for key in ("relations", "inventory", "dump") if config.get(key)},
         )
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that tell fetching jobs where files may come from."""
+        mirror = {"SEMBENCH_MIRROR": str(self.mirror.resolve())} if self.mirror else {}
+        return {"SEMBENCH_SOURCES": ",".join(self.scale.sources), **mirror}
 
     # ------------------------------------------------------------------------------------ data sets, encoders
 
     def dataset_key(self, key: str) -> str:
         """Return the data set used at this scale in the place of ``key``."""
-        return self.scale.substitutes.get(key, key)
+        used = self.scale.substitutes.get(key, key)
+        if used in self.scale.fallbacks and self.dataset_missing(used):
+            return self.scale.fallbacks[used]
+        return used
 
     def dataset(self, key: str) -> Dataset:
         """Return a data set by the key used at this scale."""
@@ -175,8 +187,47 @@ class Plan:
             return f"encoder {key} comes from a package, which scale {self.name} does not use"
         return package_missing(entry.package or "")
 
+    @functools.cached_property
+    def analogy_params(self) -> str:
+        """Canonical JSON of all that decides the analogy data sets: words, senses, rules, options, code version."""
+        inventory = str(self.analogy_config.get("inventory", "wordnet"))
+        if inventory not in INVENTORIES:
+            raise unknown("inventory", inventory, INVENTORIES, "config.yaml")
+        if (inventory == "dump") != ("dump" in self.analogy_config):
+            raise SembenchError("config.yaml: 'inventory: dump' and 'dump: FILE' belong together; set both or neither")
+        options = self.registry.analogy
+        relations = self.analogy_config.get("relations")
+        # Every part of speech is asked for only where asking costs nothing; else the report would cost days of requests.
+        build = {"every_pos": inventory == "wordnet", **options.get("build", {})}
+        build |= {"relations": relations} if relations else {}
+        return canonical_json(
+            {
+                "bats": self._pin(self.dataset_key("bats")).model_dump(),
+                "wordnet": self._pin("wordnet").pin,
+                "inventory": inventory,
+                "build": build,
+                "augment": options.get("augment", {}),
+                "rules": digest8(self.registry.analogy_rules),
+                "stage": self.registry.stages["analogy"].version,
+            }
+        )
+
+    def analogy_missing(self) -> str | None:
+        """Return why the analogy data sets cannot be made at this scale, or None."""
+        return self.dataset_missing(self.dataset_key("bats")) or self.dataset_missing("wordnet")
+
+    def data_missing(self, key: str) -> str | None:
+        """Return why training data, fetched or made here, cannot be had at this scale, or None."""
+        return self.analogy_missing() if key in DERIVED else self.dataset_missing(key)
+
+    def data_path(self, key: str) -> Path:
+        """Return the file that training reads for a data set."""
+        return self.layout.analogy(DERIVED[key]) if key in DERIVED else corpus(key)
+
     def _pin(self, key: str) -> Pinned:
         """Pin a data set by what checks its files; a file without a check counts by where it comes from."""
+        if key in DERIVED:
+            return Pinned(key=key, pin=digest8(self.analogy_params))
         entry = self.dataset(key)
         checks = {f.name: f.sha256 or f.git_blob or f.sha1_no_final_newline or f.rows for f in entry.files}
         hub = [f"{s.repo}@{s.revision}" for s in entry.sources if s.kind == "hub"]
@@ -259,7 +310,7 @@ class Plan:
         """Return why a run cannot be made at this scale, or None."""
         reasons = [self.backbone_missing(spec.backbone.key)]
         if spec.trained and spec.data and spec.dev:
-            reasons += [self.dataset_missing(spec.data.key), self.dataset_missing(spec.dev.key)]
+            reasons += [self.data_missing(spec.data.key), self.dataset_missing(spec.dev.key)]
         return next((reason for reason in reasons if reason), None)
 
     def readout_of(self, variant: str, asked: str | None) -> str:
@@ -322,6 +373,10 @@ class Plan:
         if key not in self.registry.tables:
             raise unknown("table", key, self.registry.tables, "registry/tables")
         return self.registry.tables[key]
+
+    def frames(self) -> dict[str, FrameTable]:
+        """Return the tables of data sets that this scale can make."""
+        return {} if self.analogy_missing() else self.registry.frames
 
     def figure(self, key: str) -> Figure:
         """Return a figure's spec, or raise for an unknown one."""
@@ -403,9 +458,11 @@ class Plan:
         for spec in self.all_runs.values():
             backbone = self.backbone(spec.backbone.key)
             needed |= {self.dataset_key(backbone.dataset)} if backbone.dataset else set()
-            needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned}
+            needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned and pinned.key not in DERIVED}
         for job in {self.suite_job(key) for key in self.suites}:
             needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()}
+        if not self.analogy_missing():
+            needed |= {self.dataset_key("bats"), "wordnet"}
         return sorted(needed)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 import sembench
 from sembench.files import write_text
 from sembench.registry.plan import Plan
 from sembench.reporting.cells import ClaimResult, claims
 from sembench.reporting.figures import draw, figure_points, inline_svg, training_chart
+from sembench.reporting.frames import frame_views
 from sembench.reporting.provenance import backbone_entry, data_entry, provenance, read_run
 from sembench.reporting.tables import TableView, environment, table_view
 
@@ -48,6 +51,7 @@ def render_page(plan: Plan, scores: pd.DataFrame) -> str:
             tables=list(views.values()),
             figures=[_figure(plan, key, scores) for key in plan.registry.figures],
             runs=[run for run in (_training(plan, run_id) for run_id in plan.all_runs) if run],
+            frames=[Markup(fragment) for fragment in frame_views(plan)],
             datasets=[data_entry(plan, key) for key in plan.needed_datasets()],
             packages=packages,
             provenance=provenance(plan, cells, scores),

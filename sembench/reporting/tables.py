@@ -167,12 +167,13 @@ def render_csv(view: TableView) -> str:
     return str(table_frame(view.cells, view.digits).to_csv(index=False, lineterminator="\n"))
 
 
-def _markdown(text: str) -> str:
+def markdown_escape(text: str) -> str:
+    """Return text in which no character means anything to Markdown."""
     return re.sub(r"([\\`*_|<>\[\]#~])", r"\\\1", " ".join(text.split()))
 
 
 def _markdown_marked(text: str, mark: str) -> str:
-    return _markdown(text) + (f"<sup>{mark}</sup>" if mark else "")
+    return markdown_escape(text) + (f"<sup>{mark}</sup>" if mark else "")
 
 
 def render_markdown(view: TableView) -> str:
@@ -181,20 +182,20 @@ def render_markdown(view: TableView) -> str:
     head = ["Model", "Read-out", *(_markdown_marked(c.text, c.mark) for c in view.columns)]
     lines = [head, [":--", ":--", *["--:"] * len(view.columns)]]
     for heading, rows in view.groups:
-        lines.append([f"*{_markdown(heading)}*", *[""] * (width - 1)])
+        lines.append([f"*{markdown_escape(heading)}*", *[""] * (width - 1)])
         lines += [_markdown_row(row, view.digits) for row in rows]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    note = [f"> **{_markdown(view.note)}**"] if view.note else []
-    caption = f"{_markdown(view.caption)} {_markdown(view.method)}".strip()
-    notes = [f"<sup>{mark}</sup> {_markdown(text)}" for mark, text in view.reasons]
-    below = "\n".join(f"- {text}" for text in [*notes, *(_markdown(quote) for quote in view.quotes)])
-    return "\n\n".join(["## " + _markdown(view.title), *note, caption, table, below]).strip() + "\n"
+    note = [f"> **{markdown_escape(view.note)}**"] if view.note else []
+    caption = f"{markdown_escape(view.caption)} {markdown_escape(view.method)}".strip()
+    notes = [f"<sup>{mark}</sup> {markdown_escape(text)}" for mark, text in view.reasons]
+    below = "\n".join(f"- {text}" for text in [*notes, *(markdown_escape(quote) for quote in view.quotes)])
+    return "\n\n".join(["## " + markdown_escape(view.title), *note, caption, table, below]).strip() + "\n"
 
 
 def _markdown_row(row: ViewRow, digits: int) -> list[str]:
-    label = f"**{_markdown(row.label.text)}**" if row.own else _markdown(row.label.text)
+    label = f"**{markdown_escape(row.label.text)}**" if row.own else markdown_escape(row.label.text)
     cells = [_markdown_marked(cell_text(cell, digits), mark) for cell, mark in row.cells]
-    return [label + _markdown_marked("", row.label.mark), _markdown(row.readout), *cells]
+    return [label + _markdown_marked("", row.label.mark), markdown_escape(row.readout), *cells]
 
 
 _LATEX = {

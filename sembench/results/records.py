@@ -105,11 +105,16 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     return together.reset_index(drop=True)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_frame(path: Path) -> pd.DataFrame:
+    """Read a parquet file of the workflow; one that cannot be read is an error that names it."""
     try:
-        frame = pd.read_parquet(path)
+        return pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise SembenchError(f"{path} cannot be read ({type(error).__name__}); delete it and run again") from None
+
+
+def _read(path: Path) -> pd.DataFrame:
+    frame = read_frame(path)
     if lacking := [column for column in RECORD_DTYPES if column not in frame.columns]:
         raise SembenchError(f"{path} lacks the column '{lacking[0]}'; delete it and run again")
     return _typed(frame[list(RECORD_DTYPES)], str(path))

@@ -151,6 +151,13 @@ class WordNetInventory:
         with self._lock:
             return self._convert(self._at(key))
 
+    def lexfile(self, offset: str) -> str | None:
+        """Return the lexicographer file at an offset such as ``02444819n``, or None if there is no synset."""
+        try:
+            return self.synset(f"wn:{offset}").lexfile
+        except SembenchError:
+            return None
+
     def related(self, first: Synset, second: Synset, edge: Edge) -> bool | None:
         """Return whether ``second`` is reached from ``first`` by ``edge``; None for synsets without an offset."""
         if first.wordnet is None or second.wordnet is None:

@@ -1,0 +1,83 @@
+# Word analogies become sentence relations: BATS words, senses from an inventory, a filter, DSBATS-sn and DSBATS4CL.
+# Inputs: BATS (or the project's own small one) and WordNet. Outputs: results/<scale>/analogy.
+
+from sembench.analogy.rules import check_options
+
+check_options(PLAN.registry.analogy)
+
+
+rule prepare_wordnet:
+    """Lay WordNet 3.0 out as nltk's reader wants it."""
+    input:
+        files=dataset_files("wordnet"),
+    output:
+        database=[
+            wordnet_root() / "corpora/wordnet" / name
+            for name in ("data.noun", "index.noun", "lexnames")
+        ],
+    log:
+        "results/data/logs/prepare_wordnet.log",
+    benchmark:
+        "results/data/benchmarks/prepare_wordnet.jsonl"
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    message:
+        "preparing WordNet 3.0"
+    shell:
+        "python workflow_scripts/prepare_wordnet.py 2>&1 | tee {log:q}"
+
+
+rule build_dsbats_sn:
+    """Definition sentences for word pairs, filtered by relation (analogy paper, Section 3)."""
+    input:
+        bats=dataset_files(PLAN.dataset_key("bats")),
+        wordnet=rules.prepare_wordnet.output.database,
+        dump=lambda wildcards: PLAN.analogy_config.get("dump", []),
+    output:
+        pairs=str(PLAN.layout.analogy("dsbats_sn.parquet")),
+        sizes=str(PLAN.layout.analogy("sizes.csv")),
+        report=str(PLAN.layout.analogy("filter_report.tsv")),
+        not_found=str(PLAN.layout.analogy("not_found.tsv")),
+    log:
+        str(PLAN.layout.base / "logs/build_dsbats_sn.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/build_dsbats_sn.jsonl")
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        job=PLAN.analogy_params,
+    message:
+        "building DSBATS-sn"
+    shell:
+        "python workflow_scripts/build_dsbats_sn.py --job {params.job:q} --out {output.pairs:q}"
+        " --dump {input.dump:q} 2>&1 | tee {log:q}"
+
+
+rule build_dsbats4cl:
+    """Rows of three pairs for contrastive learning (analogy paper, Section 4 and Table 5)."""
+    input:
+        pairs=rules.build_dsbats_sn.output.pairs,
+    output:
+        rows=str(PLAN.layout.analogy("dsbats4cl.parquet")),
+    log:
+        str(PLAN.layout.base / "logs/build_dsbats4cl.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/build_dsbats4cl.jsonl")
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        job=PLAN.analogy_params,
+    message:
+        "building DSBATS4CL"
+    shell:
+        "python workflow_scripts/build_dsbats4cl.py --job {params.job:q} --pairs {input.pairs:q}"
+        " --out {output.rows:q} 2>&1 | tee {log:q}"

@@ -1,0 +1,12 @@
+"""Render one table that shows a data set."""
+
+import json
+from typing import TYPE_CHECKING
+
+from sembench.registry import Plan
+from sembench.reporting.frames import write_frame
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import snakemake
+
+write_frame(Plan.from_config(json.loads(snakemake.params.plan)), snakemake.params.table)
