@@ -81,3 +81,30 @@ rule build_dsbats4cl:
     shell:
         "python workflow_scripts/build_dsbats4cl.py --job {params.job:q} --pairs {input.pairs:q}"
         " --out {output.rows:q} 2>&1 | tee {log:q}"
+
+
+rule build_dsbats_open:
+    """Definition pairs from a dictionary that is not WordNet, and the project's own: what SRSD is tested on."""
+    input:
+        bats=dataset_files(PLAN.dataset_key("bats")),
+        wordnet=rules.prepare_wordnet.output.database,
+        dictionary=dataset_files("gcide"),
+    output:
+        pairs=str(PLAN.layout.analogy("dsbats_open.parquet")),
+        sizes=str(PLAN.layout.analogy("open_sizes.csv")),
+    log:
+        str(PLAN.layout.base / "logs/build_dsbats_open.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/build_dsbats_open.jsonl")
+    params:
+        job=PLAN.analogy_params,
+    message:
+        "building DSBATS-open"
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    shell:
+        "python workflow_scripts/build_dsbats_open.py --job {params.job:q} --out {output.pairs:q}"
+        " --sizes {output.sizes:q} 2>&1 | tee {log:q}"

@@ -17,6 +17,7 @@ from sembench.registry.layout import (
     manifest,
     wordnet_root,
 )
+from sembench.registry.load import DERIVED
 from sembench.registry.plan import canonical_json
 from sembench.registry.stages import code_digest
 

@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from sembench.errors import explained, unknown
+from sembench.errors import SembenchError, explained, unknown
 from sembench.registry import Plan, load_registry, project_root
 from sembench.registry.layout import DATA, backbone
 from sembench.registry.load import read_yaml

@@ -15,6 +15,7 @@ from sembench.evaluation.score import read_parts
 from sembench.evaluation.score import score as score_parts
 from sembench.registry import Plan, RunSpec
 from sembench.registry.layout import DATA, backbone
+from sembench.registry.load import DERIVED
 from sembench.registry.models import Suite
 from sembench.results.records import labelled
 from sembench.sources import Site, fetch_dataset
@@ -43,12 +44,15 @@ def score_model(
     name, folder = _folder(plan, model, say)
     chosen = {key: _available(plan, key, say) for key in dict.fromkeys(suites)}
     for key in sorted({task.dataset for suite in chosen.values() for task in suite.tasks.values()}):
-        _fetch(plan, key, say)
-    parts = read_parts(chosen, plan.registry.datasets, lambda key: plan.root / DATA / "sets" / key)
+        _have(plan, key, say)
+    made = plan.root / plan.layout.analogy("")
+    parts = read_parts(
+        chosen, plan.registry.datasets, lambda key: made if key in DERIVED else plan.root / DATA / "sets" / key
+    )
     encoder = load_encoder(folder)
     used = set_precision(encoder, precision)
     own = str(read_entry(folder).get("readout", "mean"))
-    say(f"scoring {name} on {', '.join(chosen)}: {sum(len(p) for part in parts for p in part.pairs)} pairs")
+    say(f"scoring {name} on {', '.join(chosen)}: {len({s for part in parts for s in part.sentences})} sentences")
     scored = score_parts(encoder, parts, readouts or [own])
     labels = {"stage": plan.registry.stages["score"].version, "device": pick_device().type, "precision": used}
     return labelled(scored.records, name, labels)
@@ -103,6 +107,15 @@ def _built(plan: Plan, key: str, say: Say) -> Path:
         say(f"building the model folder of {entry.title}")
         build_backbone(key, entry, source, folder)
     return folder
+
+
+def _have(plan: Plan, key: str, say: Say) -> None:
+    """Fetch a data set, or make sure that one made by the workflow is there."""
+    if key not in DERIVED:
+        _fetch(plan, key, say)
+    elif not (plan.root / plan.layout.analogy(DERIVED[key])).is_file():
+        made = f"snakemake {plan.layout.analogy(DERIVED[key])} --cores 2 --config scale={plan.name}"
+        raise SembenchError(f"data set '{key}' is not made yet at scale {plan.name}; make it with: {made}")
 
 
 def _fetch(plan: Plan, key: str, say: Say) -> None:

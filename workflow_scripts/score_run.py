@@ -16,7 +16,7 @@ from sembench.errors import SembenchError, explained
 from sembench.evaluation.score import read_parts, score
 from sembench.registry import load_registry
 from sembench.registry.layout import DATA
-from sembench.registry.load import parse
+from sembench.registry.load import DERIVED, parse
 from sembench.registry.models import Suite
 from sembench.results.records import labelled, records_frame, write_parquet
 
@@ -37,7 +37,8 @@ def main() -> None:
 
     job = json.loads(given.job)
     suites = {key: parse(Suite, entry, f"job, suite '{key}'") for key, entry in job["suites"].items()}
-    parts = read_parts(suites, load_registry().datasets, lambda key: DATA / "sets" / key)
+    made = given.scores.parents[2] / "analogy"
+    parts = read_parts(suites, load_registry().datasets, lambda key: made if key in DERIVED else DATA / "sets" / key)
     encoder = load_encoder(given.model)
     precision = set_precision(encoder, job["precision"])
     try:

@@ -58,7 +58,7 @@ def read_pairs(dataset: Dataset, folder: Path, subset: str) -> Pairs:
     return pairs
 
 
-def _path(dataset: Dataset, folder: Path, ending: str) -> tuple[Path, bool]:
+def file_path(dataset: Dataset, folder: Path, ending: str) -> tuple[Path, bool]:
     """Return the file whose name ends so, and whether it has a header."""
     for file in dataset.files:
         if file.name == ending or file.name.endswith(f".{ending}"):
@@ -70,7 +70,7 @@ def _path(dataset: Dataset, folder: Path, ending: str) -> tuple[Path, bool]:
     raise SembenchError(f"the data set '{dataset.title}' has no file '{ending}'; it has {names}")
 
 
-def _lines(path: Path) -> list[str]:
+def file_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 file. Only line feeds end a line: some texts hold other Unicode separators."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -91,7 +91,8 @@ def _number(path: Path, row: int, text: str) -> float:
     return value
 
 
-def _columns(path: Path, row: int, line: str, needed: int) -> list[str]:
+def tab_columns(path: Path, row: int, line: str, needed: int) -> list[str]:
+    """Return the tab-separated cells of a line, at least ``needed`` of them."""
     cells = line.split("\t")
     if len(cells) < needed:
         raise SembenchError(f"{path}, line {row}: {len(cells)} tab-separated columns where {needed} are needed")
@@ -106,33 +107,33 @@ def _build(subset: str, triples: list[tuple[str, str, float]]) -> Pairs:
 
 def _read_sts(dataset: Dataset, folder: Path, subset: str) -> Pairs:
     """STS12-16: a file of pairs and one of gold scores; a pair with an empty score was never annotated: skipped."""
-    inputs, _ = _path(dataset, folder, f"input.{subset}.txt")
-    golds, _ = _path(dataset, folder, f"gs.{subset}.txt")
-    texts, scores = _lines(inputs), _lines(golds)
+    inputs, _ = file_path(dataset, folder, f"input.{subset}.txt")
+    golds, _ = file_path(dataset, folder, f"gs.{subset}.txt")
+    texts, scores = file_lines(inputs), file_lines(golds)
     if len(texts) != len(scores):
         raise SembenchError(f"{inputs} has {len(texts)} lines but {golds} has {len(scores)}; fetch both again")
     triples = []
     for row, (text, score) in enumerate(zip(texts, scores, strict=True), start=1):
         if score.strip():
-            cells = _columns(inputs, row, text, 2)
+            cells = tab_columns(inputs, row, text, 2)
             triples.append((cells[0].strip(), cells[1].strip(), _number(golds, row, score.strip())))
     return _build(subset, triples)
 
 
 def _read_stsb(dataset: Dataset, folder: Path, subset: str) -> Pairs:
     """STS Benchmark: genre, file, year, id, score, sentence 1, sentence 2, and sometimes more."""
-    path, _ = _path(dataset, folder, f"sts-{subset}.csv")
+    path, _ = file_path(dataset, folder, f"sts-{subset}.csv")
     triples = []
-    for row, line in enumerate(_lines(path), start=1):
-        cells = _columns(path, row, line, 7)
+    for row, line in enumerate(file_lines(path), start=1):
+        cells = tab_columns(path, row, line, 7)
         triples.append((cells[5].strip(), cells[6].strip(), _number(path, row, cells[4])))
     return _build(subset, triples)
 
 
 def _read_sick(dataset: Dataset, folder: Path, subset: str) -> Pairs:
     """SICK: a header names the columns."""
-    path, _ = _path(dataset, folder, f"SICK_{subset}.txt")
-    header, *lines = _lines(path)
+    path, _ = file_path(dataset, folder, f"SICK_{subset}.txt")
+    header, *lines = file_lines(path)
     names = header.split("\t")
     try:
         places = [names.index(name) for name in ("sentence_A", "sentence_B", "relatedness_score")]
@@ -142,7 +143,7 @@ def _read_sick(dataset: Dataset, folder: Path, subset: str) -> Pairs:
         ) from None
     triples = []
     for row, line in enumerate(lines, start=2):
-        cells = _columns(path, row, line, max(places) + 1)
+        cells = tab_columns(path, row, line, max(places) + 1)
         first, second, score = (cells[place].strip() for place in places)
         triples.append((first, second, _number(path, row, score)))
     return _build(subset, triples)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sembench.errors import SembenchError
-from sembench.evaluation.pairs import Pairs, _columns, _lines, _path, sample_hash
+from sembench.evaluation.pairs import Pairs, file_lines, file_path, sample_hash, tab_columns
 from sembench.registry.models import Dataset
 
 Vectors = NDArray[np.float32]
@@ -342,15 +342,15 @@ def read_mrpc(dataset: Dataset, folder: Path, subset: str) -> Pairs:
     Raises:
         SembenchError: the file is missing or empty, a column is missing, a line is cut, or a label is neither 0 nor 1.
     """
-    path, _ = _path(dataset, folder, f"msr_paraphrase_{subset}.txt")
-    header, *lines = _lines(path)
+    path, _ = file_path(dataset, folder, f"msr_paraphrase_{subset}.txt")
+    header, *lines = file_lines(path)
     names = header.split("\t")
     if absent := [name for name in MRPC_COLUMNS if name not in names]:
         raise SembenchError(f"{path}, line 1: the column '{absent[0]}' is missing; fetch it again")
     places = [names.index(name) for name in MRPC_COLUMNS]
     rows = []
     for number, line in enumerate(lines, start=2):
-        cells = _columns(path, number, line, max(places) + 1)
+        cells = tab_columns(path, number, line, max(places) + 1)
         label, first, second = (" ".join(cells[place].split()) for place in places)
         if label not in ("0", "1"):
             raise SembenchError(f"{path}, line {number}: the label '{label}' is neither 0 nor 1; fetch it again")

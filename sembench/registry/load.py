@@ -32,7 +32,7 @@ from sembench.registry.models import (
 )
 
 # Data sets that the workflow makes itself; where they lie depends on the scale.
-DERIVED = {"dsbats_sn": "dsbats_sn.parquet", "dsbats4cl": "dsbats4cl.parquet"}
+DERIVED = {name: f"{name}.parquet" for name in ("dsbats_sn", "dsbats4cl", "dsbats_open")}
 
 Model = TypeVar("Model", bound=BaseModel)
 Merged = dict[str, Any]
@@ -289,7 +289,9 @@ def _check_references(registry: Registry) -> None:
         suite = parse(Suite, raw, where)
         _need("suite", suite.encoded_with, registry.suites, where)
         for name, task in suite.tasks.items():
-            _need("data set", task.dataset, registry.datasets, f"{where}, task '{name}'")
+            _need("data set", task.dataset, {**registry.datasets, **dict.fromkeys(DERIVED)}, f"{where}, task '{name}'")
+        for name in suite.readouts:
+            _need("read-out", name, registry.readouts, where)
     for key, table in registry.tables.items():
         _check_table(key, table, registry)
     for key, figure in registry.figures.items():

@@ -109,7 +109,7 @@ class Dataset(Strict):
     cite: str = ""
     files: list[DataFile] = Field(min_length=1)
     sources: list[AnySource] = Field(min_length=1)
-    reader: Literal["sts", "stsb", "sick", "lines", "mediawiki"] | None = None
+    reader: Literal["sts", "stsb", "sick", "mrpc", "lines", "mediawiki"] | None = None
 
     @model_validator(mode="after")
     def _members_name_files(self) -> Dataset:
@@ -218,9 +218,11 @@ class Suite(Strict):
     """A protocol over tasks. Raise ``protocol`` when the numbers it gives can change."""
 
     title: str
-    kind: Literal["sts", "geometry"]
+    kind: Literal["sts", "geometry", "srsd", "transfer"]
     protocol: int = 1
     tasks: dict[Name, Task]
+    readouts: list[str] = Field([], description="read-outs that are scored; none: all that an encoder offers")
+    options: dict[str, Any] = Field({}, description="of the protocol, such as sizes and folds")
     encoded_with: Name | None = Field(None, description="suite whose job encodes these sentences too")
     positives_above: float = Field(4.0, description="geometry: gold score above which a pair is positive (strict)")
 
@@ -231,6 +233,7 @@ class Metric(Strict):
     suite: Name
     task: Name
     split: str = "test"
+    subset: str = Field("", description="empty: over all subsets")
     aggregation: str = "all"
     metric: str = "spearman"
 

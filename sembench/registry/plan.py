@@ -132,11 +132,7 @@ class Plan:
         for key in config:
             if key not in known:
                 raise unknown("key", key, known, "config.yaml")
-        seeds = config.get("seeds")
-        if seeds is not None and not (
-            isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds) and seeds
-        ):
-            raise SembenchError(f"config.yaml: 'seeds' must be a list of whole numbers such as [42, 43], not {seeds!r}")
+        seeds = _seeds(config.get("seeds"))
         return cls(
             str(config.get("scale", "full")),
             seeds=seeds,
@@ -197,7 +193,7 @@ class Plan:
             raise SembenchError("config.yaml: 'inventory: dump' and 'dump: FILE' belong together; set both or neither")
         options = self.registry.analogy
         relations = self.analogy_config.get("relations")
-        # Every part of speech is asked for only where asking costs nothing; else the report would cost days of requests.
+        # Every part of speech is asked for only where asking costs nothing; over HTTP the report would cost days.
         build = {"every_pos": inventory == "wordnet", **options.get("build", {})}
         build |= {"relations": relations} if relations else {}
         return canonical_json(
@@ -218,6 +214,8 @@ class Plan:
 
     def data_missing(self, key: str) -> str | None:
         """Return why training data, fetched or made here, cannot be had at this scale, or None."""
+        if key == "dsbats_open":
+            return self.analogy_missing() or self.dataset_missing("gcide")
         return self.analogy_missing() if key in DERIVED else self.dataset_missing(key)
 
     def data_path(self, key: str) -> Path:
@@ -333,7 +331,7 @@ class Plan:
 
     def tasks(self, suite: str) -> dict[str, str | None]:
         """Return the tasks of a suite with the reason why one cannot be scored at this scale."""
-        return {name: self.dataset_missing(task.dataset) for name, task in self.suites[suite].tasks.items()}
+        return {name: self.data_missing(task.dataset) for name, task in self.suites[suite].tasks.items()}
 
     def suite_job(self, suite: str) -> str:
         """Return the suite whose job scores ``suite``."""
@@ -344,7 +342,7 @@ class Plan:
         members = {key: suite for key, suite in self.suites.items() if self.suite_job(key) == job}
         cut = {
             key: suite.model_copy(
-                update={"tasks": {n: t for n, t in suite.tasks.items() if not self.dataset_missing(t.dataset)}}
+                update={"tasks": {n: t for n, t in suite.tasks.items() if not self.data_missing(t.dataset)}}
             )
             for key, suite in members.items()
         }
@@ -460,10 +458,23 @@ class Plan:
             needed |= {self.dataset_key(backbone.dataset)} if backbone.dataset else set()
             needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned and pinned.key not in DERIVED}
         for job in {self.suite_job(key) for key in self.suites}:
-            needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()}
+            needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()} - set(
+                DERIVED
+            )
         if not self.analogy_missing():
-            needed |= {self.dataset_key("bats"), "wordnet"}
+            needed |= {self.dataset_key("bats"), "wordnet"} | (
+                {"gcide"} - {k for k in ("gcide",) if self.dataset_missing(k)}
+            )
         return sorted(needed)
+
+
+def _seeds(value: Any) -> list[int] | None:
+    """Return the configured seeds; ``--config seeds=[42,43]`` hands them over as words."""
+    if value is None:
+        return None
+    if not (isinstance(value, list) and value and all(str(seed).isdecimal() for seed in value)):
+        raise SembenchError(f"config.yaml: 'seeds' must be a list of whole numbers such as [42, 43], not {value!r}")
+    return [int(seed) for seed in value]
 
 
 def mirror_folder(configured: Any = None) -> Path | None:

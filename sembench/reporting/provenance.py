@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sembench.errors import SembenchError
 from sembench.registry.layout import manifest
+from sembench.registry.load import DERIVED
 from sembench.registry.models import Column
 from sembench.registry.plan import Plan, RunSpec
 from sembench.reporting.cells import Cell
@@ -47,6 +48,9 @@ def read_run(plan: Plan, run_id: str) -> dict[str, Any] | None:
 
 def data_entry(plan: Plan, key: str) -> dict[str, Any]:
     """Return title, licence, citation, source and files of a data set, as fetched where a manifest tells so."""
+    if key in DERIVED:
+        made = {"title": f"{key}, made by this workflow", "licence": "that of its sources", "cite": "", "fetched": ""}
+        return {"key": key, **made, "source": str(plan.layout.analogy(DERIVED[key])), "files": []}
     entry, fetched = plan.dataset(key), read_json(plan.root / manifest(key))
     source = (fetched or {}).get("source") or {}
     files: list[dict[str, Any]] = (fetched or {}).get("files") or [file.model_dump() for file in entry.files]

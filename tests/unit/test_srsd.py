@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from sembench.analogy.rules import RelationRule, load_rules
 from sembench.errors import SembenchError
 from sembench.evaluation.srsd import (
-    SENTENCES,
     SPLITS,
     SrsdOptions,
     analogy_choice,

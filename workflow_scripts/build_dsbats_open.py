@@ -1,0 +1,47 @@
+"""Build DSBATS-open, the stand-in for the paper's hand-made DSBATS-dic."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from sembench.analogy.bats import read_bats, read_corrections
+from sembench.analogy.dictionary import Gcide, OpenOptions, build_dsbats_open, read_sentence_pairs, wordnet_letters
+from sembench.analogy.rules import BuildOptions, load_rules
+from sembench.errors import explained
+from sembench.files import atomic_path
+from sembench.registry import project_root
+from sembench.registry.layout import DATA, wordnet_root
+from sembench.registry.load import parse
+from sembench.results.records import write_parquet
+
+
+@explained
+def main() -> None:
+    """Read the command line, build, and write both files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--job", required=True, help="canonical JSON of words, senses, rules and options")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--sizes", type=Path, required=True)
+    given = parser.parse_args()
+    job, registry = json.loads(given.job), project_root() / "registry"
+    relations = parse(BuildOptions, job["build"], "registry/analogy.yaml, build").relations
+    pairs = read_bats(DATA / "sets" / job["bats"]["key"], relations, read_corrections(registry / "corrections.tsv"))
+    dictionary = Gcide(DATA / "sets" / "gcide", wordnet_letters(wordnet_root() / "corpora" / "wordnet"))
+    own = read_sentence_pairs(registry / "dsbats_open.tsv", "sembench")
+    own = own[own["relation"].isin(relations)]
+    rules = load_rules(registry / "relations.yaml")
+    frame = build_dsbats_open(pairs, dictionary, own, rules, OpenOptions(relations=relations))
+    sizes = frame.groupby(["relation", "origin"], sort=False).size().unstack(fill_value=0)
+    sizes = sizes.assign(definition_pairs=sizes.sum(axis=1)).reset_index()
+    sizes.insert(1, "name", [rules[key].name for key in sizes["relation"]])
+    with atomic_path(given.sizes) as temporary:
+        sizes.to_csv(temporary, index=False)
+    write_parquet(frame, given.out)
+    print(f"{len(frame)} definition pairs in {frame['relation'].nunique()} clusters", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
