@@ -96,15 +96,15 @@ rule build_dsbats_open:
         str(PLAN.layout.base / "logs/build_dsbats_open.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/build_dsbats_open.jsonl")
-    params:
-        job=PLAN.analogy_params,
-    message:
-        "building DSBATS-open"
     localrule: True
     threads: 1
     resources:
         mem_mb=2000,
         runtime=30,
+    params:
+        job=PLAN.analogy_params,
+    message:
+        "building DSBATS-open"
     shell:
         "python workflow_scripts/build_dsbats_open.py --job {params.job:q} --out {output.pairs:q}"
         " --sizes {output.sizes:q} 2>&1 | tee {log:q}"

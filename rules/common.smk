@@ -107,7 +107,12 @@ def suite_files(job):
         for suite in PLAN.job_suites(job).values()
         for task in suite.tasks.values()
     }
-    return [path for key in sorted(keys) for path in dataset_files(key)]
+    return [path for key in sorted(keys) for path in data_files(key)]
+
+
+def data_files(key):
+    """Files of a data set, fetched or made here."""
+    return [PLAN.layout.analogy(DERIVED[key])] if key in DERIVED else dataset_files(key)
 
 
 def rendering_code(*extra):
@@ -120,23 +125,35 @@ def rendering_code(*extra):
 
 def shown_config():
     """The plan's own keys of the configuration, for scripts that build the same plan again."""
-    return canonical_json(
-        {"scale": PLAN.name, "seeds": PLAN.seeds, "partial": PLAN.partial}
-    )
+    own = {
+        "scale": PLAN.name,
+        "seeds": PLAN.seeds,
+        "partial": PLAN.partial,
+        "papers": PLAN.papers or None,
+    }
+    return canonical_json({**own, **PLAN.analogy_config})
 
 
-def rules_outputs(kind):
-    """All tables or all figures of the scale."""
+def rules_outputs(kind, paper=None):
+    """All tables or figures of the chosen papers, or of one paper whatever is chosen."""
     if kind == "tables":
+        known = (
+            {**PLAN.registry.tables, **PLAN.makeable_frames()}
+            if paper
+            else {**PLAN.tables, **PLAN.frames}
+        )
         return [
-            PLAN.layout.table(key, suffix)
-            for key in PLAN.registry.tables
-            for suffix in TABLE_FORMATS
+            PLAN.layout.table(k, s)
+            for k, e in known.items()
+            if paper in (None, e.paper)
+            for s in TABLE_FORMATS
         ]
+    known = PLAN.registry.figures if paper else PLAN.figures
     return [
-        PLAN.layout.figure(key, suffix)
-        for key in PLAN.registry.figures
-        for suffix in FIGURE_FORMATS
+        PLAN.layout.figure(k, s)
+        for k, e in known.items()
+        if paper in (None, e.paper)
+        for s in FIGURE_FORMATS
     ]
 
 

@@ -40,24 +40,15 @@ rule figures:
 rule analogy:
     """Every table and figure of the analogy paper that is in the registry, and the data sets behind them."""
     input:
-        [
-            path
-            for path in rules_outputs("tables") + rules_outputs("figures")
-            if path.name.startswith("analogy_")
-        ],
+        rules_outputs("tables", "analogy"),
+        rules_outputs("figures", "analogy"),
         []
         if PLAN.analogy_missing()
-        else [
-            PLAN.layout.analogy(name)
-            for name in ("dsbats_sn.parquet", "dsbats4cl.parquet")
-        ],
+        else [PLAN.layout.analogy(DERIVED[key]) for key in ("dsbats_sn", "dsbats4cl")],
 
 
 rule simcse:
     """Every table and figure of the SimCSE paper that is in the registry."""
     input:
-        [
-            path
-            for path in rules_outputs("tables") + rules_outputs("figures")
-            if path.name.startswith("simcse_")
-        ],
+        rules_outputs("tables", "simcse"),
+        rules_outputs("figures", "simcse"),

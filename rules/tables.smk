@@ -31,7 +31,7 @@ for key in PLAN.registry.tables:
             "../workflow_scripts/render_table.py"
 
 
-for key, entry in PLAN.frames().items():
+for key, entry in PLAN.makeable_frames().items():
 
     rule:
         name:

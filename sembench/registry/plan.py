@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from sembench.registry.models import Backbone, Dataset, Figure, FrameTable, Reci
 # The dev score of training (paper, Appendix A): STS-B development set, Spearman.
 DEV_SUITE, DEV_TASK, DEV_SPLIT = "sts", "stsb", "dev"
 UNTRAINED_SEED = 0
+PAPERS = ("simcse", "analogy")
 INVENTORIES = ("wordnet", "babelnet", "dump")
 
 
@@ -112,6 +113,7 @@ class Plan:
         root: Path | None = None,
         partial: bool = False,
         analogy: Mapping[str, Any] | None = None,
+        papers: list[str] | None = None,
     ) -> None:
         self.registry: Registry = load_registry(root)
         self.root = self.registry.root
@@ -121,6 +123,7 @@ class Plan:
         self.mirror = mirror
         self.partial = partial
         self.analogy_config = dict(analogy or {})
+        self.papers = papers or []
         self.layout = ScaleLayout(scale)
         self.suites = {key: self._suite(key) for key in self.registry.suites}
         self._specs: dict[str, RunSpec] = {}
@@ -128,7 +131,7 @@ class Plan:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], root: Path | None = None) -> Plan:
         """Build the plan from config.yaml with what ``--config`` laid over it."""
-        known = {"scale", "seeds", "mirror", "partial", "relations", "inventory", "dump"}
+        known = {"scale", "seeds", "papers", "mirror", "partial", "relations", "inventory", "dump"}
         for key in config:
             if key not in known:
                 raise unknown("key", key, known, "config.yaml")
@@ -139,6 +142,7 @@ class Plan:
             mirror=mirror_folder(config.get("mirror")),
             root=root,
             partial=bool(config.get("partial", False)),
+            papers=_papers(config.get("papers")),
             analogy={key: config[key] for key in ("relations", "inventory", "dump") if config.get(key)},
         )
 
@@ -318,14 +322,45 @@ class Plan:
 
     @functools.cached_property
     def all_runs(self) -> dict[str, RunSpec]:
-        """All runs that some table or figure shows and that this scale can make."""
-        found: dict[str, RunSpec] = {}
-        planned: list[PlannedRow | PlannedPoint] = [row for key in self.registry.tables for row in self.rows(key)]
-        planned += [point for key in self.registry.figures for point in self.points(key)]
-        for item in planned:
-            for run_id in item.runs:
-                found[run_id] = self._specs[run_id]
-        return found
+        """All runs of the registry's tables and figures that this scale can make."""
+        return self._runs_of(self.registry.tables, self.registry.figures)
+
+    @functools.cached_property
+    def shown_runs(self) -> dict[str, RunSpec]:
+        """The runs of the tables and figures that are built when nothing is named: those of the chosen papers."""
+        return self._runs_of(self.tables, self.figures)
+
+    def _runs_of(self, tables: Iterable[str], figures: Iterable[str]) -> dict[str, RunSpec]:
+        runs = [run for key in tables for row in self.rows(key) for run in row.runs]
+        runs += [run for key in figures for point in self.points(key) for run in point.runs]
+        return {run: self._specs[run] for run in runs}
+
+    def chosen(self, paper: str) -> bool:
+        """Return whether a paper's tables and figures are built when nothing is named."""
+        return not self.papers or paper in self.papers
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Tables of scores of the chosen papers."""
+        return {key: table for key, table in self.registry.tables.items() if self.chosen(table.paper)}
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """Figures of the chosen papers."""
+        return {key: figure for key, figure in self.registry.figures.items() if self.chosen(figure.paper)}
+
+    @property
+    def frames(self) -> dict[str, FrameTable]:
+        """Tables that show a data set, of the chosen papers, where this scale can make the data."""
+        return {key: frame for key, frame in self.makeable_frames().items() if self.chosen(frame.paper)}
+
+    def makeable_frames(self) -> dict[str, FrameTable]:
+        """Return all tables that show a data set which this scale can make."""
+        made = {DERIVED["dsbats_open"]: "dsbats_open", "open_sizes.csv": "dsbats_open"}
+        missing = {
+            key: self.data_missing(made.get(entry.source, "dsbats_sn")) for key, entry in self.registry.frames.items()
+        }
+        return {key: entry for key, entry in self.registry.frames.items() if not missing[key]}
 
     # ------------------------------------------------------------------------------------- suites and tables
 
@@ -371,10 +406,6 @@ class Plan:
         if key not in self.registry.tables:
             raise unknown("table", key, self.registry.tables, "registry/tables")
         return self.registry.tables[key]
-
-    def frames(self) -> dict[str, FrameTable]:
-        """Return the tables of data sets that this scale can make."""
-        return {} if self.analogy_missing() else self.registry.frames
 
     def figure(self, key: str) -> Figure:
         """Return a figure's spec, or raise for an unknown one."""
@@ -437,8 +468,8 @@ class Plan:
 
     def all_scores(self) -> list[Path]:
         """Return the score files of everything this scale shows."""
-        tables = [path for key in self.registry.tables for path in self.table_scores(key)]
-        figures = [path for key in self.registry.figures for path in self.figure_scores(key)]
+        tables = [path for key in self.tables for path in self.table_scores(key)]
+        figures = [path for key in self.figures for path in self.figure_scores(key)]
         return list(dict.fromkeys(tables + figures))
 
     def _scores(self, runs: Iterator[str], jobs: set[str]) -> list[Path]:
@@ -451,21 +482,33 @@ class Plan:
     # ------------------------------------------------------------------------------------------------- fetch
 
     def needed_datasets(self) -> list[str]:
-        """Return the data sets that everything at this scale needs, in order of their names."""
+        """Return the data sets that what is shown at this scale needs, in order of their names."""
         needed: set[str] = set()
-        for spec in self.all_runs.values():
+        for spec in self.shown_runs.values():
             backbone = self.backbone(spec.backbone.key)
             needed |= {self.dataset_key(backbone.dataset)} if backbone.dataset else set()
-            needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned and pinned.key not in DERIVED}
-        for job in {self.suite_job(key) for key in self.suites}:
-            needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()} - set(
-                DERIVED
-            )
-        if not self.analogy_missing():
-            needed |= {self.dataset_key("bats"), "wordnet"} | (
-                {"gcide"} - {k for k in ("gcide",) if self.dataset_missing(k)}
-            )
-        return sorted(needed)
+            needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned}
+        metrics = [column.metric for table in self.tables.values() for column in table.columns if column.metric]
+        suites = {metric.suite for metric in metrics} | {figure.suite for figure in self.figures.values()}
+        for job in {self.suite_job(suite) for suite in suites}:
+            needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()}
+        if self.frames or needed & set(DERIVED):
+            needed |= {self.dataset_key("bats"), "wordnet"}
+        if "dsbats_open" in needed or any(entry.source == "open_sizes.csv" for entry in self.frames.values()):
+            needed |= {"gcide"}
+        return sorted(needed - set(DERIVED))
+
+
+def _papers(value: Any) -> list[str] | None:
+    if value is None:
+        return None
+    chosen = [value] if isinstance(value, str) else value
+    if not isinstance(chosen, list):
+        raise SembenchError(f"config.yaml: 'papers' must be a list such as [simcse], not {value!r}")
+    for paper in chosen:
+        if paper not in PAPERS:
+            raise unknown("paper", str(paper), PAPERS, "config.yaml")
+    return chosen
 
 
 def _seeds(value: Any) -> list[int] | None:

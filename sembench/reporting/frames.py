@@ -84,7 +84,7 @@ def frame_html(plan: Plan, key: str, frame: pd.DataFrame) -> str:
 
 def frame_views(plan: Plan) -> list[str]:
     """Return the fragments of all data-set tables whose data are on the disk, for the page."""
-    made = {key: plan.root / plan.layout.analogy(spec.source) for key, spec in plan.frames().items()}
+    made = {key: plan.root / plan.layout.analogy(spec.source) for key, spec in plan.frames.items()}
     return [
         frame_html(plan, key, shown_frame(plan.registry.frames[key], path))
         for key, path in made.items()

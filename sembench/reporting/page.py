@@ -35,9 +35,9 @@ def write_page(plan: Plan, scores: pd.DataFrame) -> Path:
 
 def render_page(plan: Plan, scores: pd.DataFrame) -> str:
     """Return the report as HTML; the same input gives the same text."""
-    views = {key: table_view(plan, key, scores) for key in plan.registry.tables}
+    views = {key: table_view(plan, key, scores) for key in plan.tables}
     cells = [cell for view in views.values() for cell in view.cells]
-    used = {spec.backbone.key for spec in plan.all_runs.values()}
+    used = {spec.backbone.key for spec in plan.shown_runs.values()}
     packages = [backbone_entry(plan, key) for key in sorted(used) if plan.backbone(key).package]
     return (
         environment(plan.root)
@@ -49,8 +49,8 @@ def render_page(plan: Plan, scores: pd.DataFrame) -> str:
             seeds=plan.seeds,
             claims=_claims(plan, views),
             tables=list(views.values()),
-            figures=[_figure(plan, key, scores) for key in plan.registry.figures],
-            runs=[run for run in (_training(plan, run_id) for run_id in plan.all_runs) if run],
+            figures=[_figure(plan, key, scores) for key in plan.figures],
+            runs=[run for run in (_training(plan, run_id) for run_id in plan.shown_runs) if run],
             frames=[Markup(fragment) for fragment in frame_views(plan)],
             datasets=[data_entry(plan, key) for key in plan.needed_datasets()],
             packages=packages,
