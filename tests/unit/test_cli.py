@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, copy_project
+from tests.unit.fake_babelnet import KEY, running
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,7 @@ def test_datasets_tells_what_is_here(home: Path) -> None:
             "is not trained yet at scale demo; train it with: snakemake",
         ),
         (("relock", "trian", "--why", "x"), "did you mean 'train'?"),
+        (("babelnet", "crawl", "--scale", "smoke"), "BABELNET_KEY"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(home: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -97,6 +99,33 @@ def test_mistakes_are_one_sentence_and_exit_code_2(home: Path, arguments: tuple[
     assert sentence in result.stderr
     assert "Traceback" not in result.stderr
     assert len([line for line in result.stderr.splitlines() if line.startswith("error: ")]) == 1
+
+
+def test_babelnet_plan_counts_requests_and_asks_nothing(home: Path) -> None:
+    result = sembench(home, "babelnet", "plan", "--scale", "smoke", BABELNET_URL="http://127.0.0.1:9")
+    assert result.returncode == 0, result.stderr
+    assert "at least " in result.stdout
+    assert "requests remain" in result.stdout
+
+
+def test_babelnet_crawl_and_export_over_a_local_server(home: Path, tmp_path: Path) -> None:
+    """The whole chain on the command line: a daily limit, going on, an export; the key is nowhere."""
+    with running() as server:
+        server.limit = 40
+        options = {"BABELNET_KEY": KEY, "BABELNET_URL": server.url}
+        first = sembench(home, "babelnet", "crawl", "--scale", "smoke", **options)
+        assert first.returncode == 0, first.stderr
+        assert "stopped at the daily limit" in first.stdout
+        server.new_day()
+        second = sembench(home, "babelnet", "crawl", "--budget", "10", "--scale", "smoke", **options)
+        assert "stopped at the own limit after 10 requests" in second.stdout
+        assert set(server.counts.values()) == {1}
+    results = [path for path in (home / "results").rglob("*") if path.is_file()]
+    assert len(results) > 40
+    assert not [path for path in results if KEY in path.read_text(errors="ignore")]
+    assert KEY not in first.stdout + first.stderr + second.stdout + second.stderr
+    exported = sembench(home, "babelnet", "export", str(tmp_path / "dump.jsonl.gz"))
+    assert exported.returncode == 0, exported.stderr
 
 
 def test_planning_loads_no_torch() -> None:
