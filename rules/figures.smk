@@ -1,5 +1,5 @@
 # One rule per figure of registry/figures, named as the figure; its data is kept beside it as csv.
-# Inputs: score records. Outputs: results/<scale>/figures/<id>.{svg,pdf,png,csv}.
+# Inputs: score records, or run.json for training curves. Outputs: results/<scale>/figures/<id>.{svg,pdf,png,csv}.
 
 
 for key in PLAN.registry.figures:
@@ -9,6 +9,7 @@ for key in PLAN.registry.figures:
             key
         input:
             scores=PLAN.figure_scores(key),
+            stories=PLAN.figure_stories(key),
         output:
             [PLAN.layout.figure(key, suffix) for suffix in FIGURE_FORMATS],
         log:

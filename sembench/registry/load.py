@@ -16,7 +16,9 @@ from pydantic import BaseModel, ValidationError
 
 from sembench.errors import SembenchError, did_you_mean, unknown
 from sembench.registry.models import (
+    AnyFigure,
     Backbone,
+    CurveFigure,
     Dataset,
     Figure,
     FrameTable,
@@ -158,7 +160,7 @@ class Registry:
     suites: dict[str, Merged]
     tables: dict[str, Table]
     frames: dict[str, FrameTable]
-    figures: dict[str, Figure]
+    figures: dict[str, AnyFigure]
     scales: dict[str, Scale]
     stages: dict[str, Stage]
     analogy: Merged
@@ -197,8 +199,13 @@ def _models(path: Path, model: type[Model]) -> dict[str, Model]:
     return {key: parse(model, value, f"{_short(path)}, {kind} '{key}'") for key, value in read_yaml(path).items()}
 
 
-def _named_files(folder: Path, model: type[Model]) -> dict[str, Model]:
-    return {path.stem: parse(model, read_yaml(path), _short(path)) for path in sorted(folder.glob("*.yaml"))}
+def _figures(folder: Path) -> dict[str, AnyFigure]:
+    found: dict[str, AnyFigure] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        entry = read_yaml(path)
+        curves = entry.get("kind") == "curves"
+        found[path.stem] = parse(CurveFigure, entry, _short(path)) if curves else parse(Figure, entry, _short(path))
+    return found
 
 
 def _paper_values(path: Path) -> tuple[PaperValue, ...]:
@@ -262,7 +269,7 @@ def load_registry(root: Path | None = None) -> Registry:
         frames={
             key: parse(FrameTable, raw, where) for key, (where, raw) in tables.items() if raw.get("kind") == "frame"
         },
-        figures=_named_files(folder / "figures", Figure),
+        figures=_figures(folder / "figures"),
         scales=_models(folder / "scales.yaml", Scale),
         stages=_models(folder / "stages.yaml", Stage),
         analogy=read_yaml(folder / "analogy.yaml"),

@@ -348,6 +348,28 @@ class Figure(Strict):
     points: list[Point]
 
 
+class Panel(Strict):
+    """A panel of a curve figure: what of the training curve it shows."""
+
+    key: Literal["loss", "dev", "alignment", "uniformity", "own_cosine", "cross_cosine", "word_accuracy"]
+    label: str
+    times: float = 1.0
+
+
+class CurveFigure(Strict):
+    """A figure of training curves: one line a run, one panel a quantity, from what ``run.json`` keeps."""
+
+    title: str
+    paper: str
+    caption: str = ""
+    kind: Literal["curves"]
+    panels: list[Panel] = Field(min_length=1)
+    points: list[Point]
+
+
+AnyFigure = Figure | CurveFigure
+
+
 class Scale(Strict):
     """What one scale changes: sources it may use, seeds, and overlays on variants and suites."""
 

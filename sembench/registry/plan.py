@@ -18,7 +18,19 @@ from sembench.errors import SembenchError, unknown
 from sembench.registry.available import availability
 from sembench.registry.layout import ScaleLayout, corpus
 from sembench.registry.load import DERIVED, Registry, load_registry, merged, parse
-from sembench.registry.models import Backbone, Dataset, Figure, FrameTable, Recipe, Row, Strict, Suite, Table, Variant
+from sembench.registry.models import (
+    AnyFigure,
+    Backbone,
+    CurveFigure,
+    Dataset,
+    FrameTable,
+    Recipe,
+    Row,
+    Strict,
+    Suite,
+    Table,
+    Variant,
+)
 
 # The dev score of training (paper, Appendix A): STS-B development set, Spearman.
 DEV_SUITE, DEV_TASK, DEV_SPLIT = "sts", "stsb", "dev"
@@ -345,7 +357,7 @@ class Plan:
         return {key: table for key, table in self.registry.tables.items() if self.chosen(table.paper)}
 
     @property
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> dict[str, AnyFigure]:
         """Figures of the chosen papers."""
         return {key: figure for key, figure in self.registry.figures.items() if self.chosen(figure.paper)}
 
@@ -407,7 +419,7 @@ class Plan:
             raise unknown("table", key, self.registry.tables, "registry/tables")
         return self.registry.tables[key]
 
-    def figure(self, key: str) -> Figure:
+    def figure(self, key: str) -> AnyFigure:
         """Return a figure's spec, or raise for an unknown one."""
         if key not in self.registry.figures:
             raise unknown("figure", key, self.registry.figures, "registry/figures")
@@ -460,9 +472,18 @@ class Plan:
         jobs = {self.suite_job(column.metric.suite) for column in self.table(table).columns if column.metric}
         return self._scores((run for row in self.rows(table) for run in row.runs), jobs)
 
+    def figure_stories(self, figure: str) -> list[Path]:
+        """Return the ``run.json`` files that a figure of training curves is made from; none for another kind."""
+        if not isinstance(self.figure(figure), CurveFigure):
+            return []
+        paths = [self.layout.run(run) / "run.json" for point in self.points(figure) for run in point.runs]
+        return [path for path in paths if not self.partial or (self.root / path).is_file()]
+
     def figure_scores(self, figure: str) -> list[Path]:
         """Return the score files that a figure is made from."""
         spec = self.figure(figure)
+        if isinstance(spec, CurveFigure):
+            return []
         jobs = {self.suite_job(spec.suite), self.suite_job(spec.colour.suite)}
         return self._scores((run for point in self.points(figure) for run in point.runs), jobs)
 
@@ -489,7 +510,8 @@ class Plan:
             needed |= {self.dataset_key(backbone.dataset)} if backbone.dataset else set()
             needed |= {pinned.key for pinned in (spec.data, spec.dev) if pinned}
         metrics = [column.metric for table in self.tables.values() for column in table.columns if column.metric]
-        suites = {metric.suite for metric in metrics} | {figure.suite for figure in self.figures.values()}
+        suites = {metric.suite for metric in metrics}
+        suites |= {figure.suite for figure in self.figures.values() if not isinstance(figure, CurveFigure)}
         for job in {self.suite_job(suite) for suite in suites}:
             needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()}
         if self.frames or needed & set(DERIVED):

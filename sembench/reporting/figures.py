@@ -17,8 +17,9 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.transforms import Bbox
 
 from sembench.files import atomic_path, write_text
-from sembench.registry.models import Metric
+from sembench.registry.models import CurveFigure, Figure, Metric
 from sembench.registry.plan import Plan, PlannedPoint
+from sembench.reporting.provenance import read_run
 from sembench.results.aggregate import seed_summary, select
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def figure_points(plan: Plan, figure_id: str, scores: pd.DataFrame) -> list[Figu
     Raises:
         SembenchError: the scores of one metric were made from different data.
     """
-    spec, planned = plan.figure(figure_id), plan.points(figure_id)
+    spec, planned = _scored(plan, figure_id), plan.points(figure_id)
     runs = {run for point in planned for run in point.runs}
     place = {"suite": spec.suite, "task": spec.task, "split": spec.split}
     metrics = {name: Metric(**place, metric=name) for name in ("uniformity", "alignment")} | {"colour": spec.colour}
@@ -166,7 +167,7 @@ def alignment_uniformity(plan: Plan, figure_id: str, points: Sequence[FigurePoin
 
     Diamonds are trained here; an arrow leads to one from the untouched encoder with the same read-out.
     """
-    spec, places = plan.figure(figure_id), _places(plan, points)
+    spec, places = _scored(plan, figure_id), _places(plan, points)
     note = "\n".join(textwrap.wrap(plan.scale.note, 112))
     drawing = Drawing(figsize=(7.2, 5.0 + 0.16 * (note.count("\n") + 1)), layout="constrained")
     axes = drawing.subplots()
@@ -326,10 +327,71 @@ def _thinned(points: Sequence[tuple[float, float]], most: int = 400) -> list[tup
 # ------------------------------------------------------------------------------------------------------ writing
 
 
-def draw(plan: Plan, figure_id: str, points: Sequence[FigurePoint]) -> Drawing:
-    """Draw a figure in the project's style, whatever its kind."""
+def rendered(plan: Plan, figure_id: str, scores: pd.DataFrame) -> tuple[Drawing, pd.DataFrame, dict[str, str]]:
+    """Return a figure's drawing, its numbers, and why a label is absent, whatever its kind."""
     with mpl.rc_context(STYLE):
-        return alignment_uniformity(plan, figure_id, points)
+        if isinstance(plan.figure(figure_id), CurveFigure):
+            frame = curve_frame(plan, figure_id)
+            drawn = set(frame["label"])
+            reasons = {p.label: p.missing or "not trained" for p in plan.points(figure_id) if p.label not in drawn}
+            return training_curves(plan, figure_id, frame), frame, reasons
+        points = figure_points(plan, figure_id, scores)
+        absent = {point.label: point.reason for point in points if point.reason}
+        return alignment_uniformity(plan, figure_id, points), figure_frame(points), absent
+
+
+def curve_frame(plan: Plan, figure_id: str) -> pd.DataFrame:
+    """Return what the runs of a figure kept at each dev score: figure, label, run, step and a column a panel."""
+    spec = _curves(plan, figure_id)
+    rows: list[dict[str, Any]] = []
+    for point in plan.points(figure_id):
+        for run in point.runs:
+            for line in (read_run(plan, run) or {}).get("curve") or []:
+                values: dict[str, Any] = {panel.key: line.get(panel.key) for panel in spec.panels}
+                rows.append({"figure": figure_id, "label": point.label, "run": run, "step": line["step"], **values})
+    columns = ["figure", "label", "run", "step", *(panel.key for panel in spec.panels)]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def training_curves(plan: Plan, figure_id: str, frame: pd.DataFrame) -> Drawing:
+    """Draw one panel a quantity and one line a run; a label's seeds share its colour."""
+    spec = _curves(plan, figure_id)
+    drawing = Drawing(figsize=(3.1 * len(spec.panels), 3.4), layout="constrained")
+    labels = list(dict.fromkeys(frame["label"]))
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.85, max(len(labels), 1)))
+    for axes, panel in zip(np.atleast_1d(drawing.subplots(1, len(spec.panels))), spec.panels, strict=True):
+        _line(axes, [], panel.label, "")
+        for number, (label, run) in enumerate(dict.fromkeys(zip(frame["label"], frame["run"], strict=True))):
+            kept = frame[(frame["run"] == run) & frame[panel.key].notna()]
+            style = {
+                "color": colours[labels.index(label)],
+                "marker": "osD^vP"[labels.index(label) % 6],
+                "markersize": 4,
+            }
+            name = label if run == frame[frame["label"] == label]["run"].iloc[0] else f"_{number}"
+            axes.plot(kept["step"], kept[panel.key].astype(float) * panel.times, label=name, linewidth=1.4, **style)
+    if labels:
+        handles, names = drawing.axes[0].get_legend_handles_labels()
+        drawing.legend(handles, names, loc="outside upper left", ncols=2, frameon=False)
+    if plan.scale.note:
+        drawing.supxlabel(
+            textwrap.fill(plan.scale.note, 46 * len(spec.panels)), fontsize=7.5, color=MUTED, x=0.02, ha="left"
+        )
+    return drawing
+
+
+def _scored(plan: Plan, figure_id: str) -> Figure:
+    spec = plan.figure(figure_id)
+    if not isinstance(spec, Figure):
+        raise TypeError(f"{figure_id} shows training curves, not scores")
+    return spec
+
+
+def _curves(plan: Plan, figure_id: str) -> CurveFigure:
+    spec = plan.figure(figure_id)
+    if not isinstance(spec, CurveFigure):
+        raise TypeError(f"{figure_id} shows scores, not training curves")
+    return spec
 
 
 def save(drawing: Drawing, target: Path | io.BytesIO, suffix: str) -> None:
@@ -360,11 +422,10 @@ def write_figure(plan: Plan, figure_id: str, scores: pd.DataFrame) -> list[Path]
     Raises:
         SembenchError: the scores of one metric were made from different data.
     """
-    points = figure_points(plan, figure_id, scores)
-    drawing = draw(plan, figure_id, points)
+    drawing, frame, _ = rendered(plan, figure_id, scores)
     paths = {suffix: plan.root / plan.layout.figure(figure_id, suffix) for suffix in SUFFIXES}
     for suffix in _NO_DATES:
         with atomic_path(paths[suffix]) as temporary:
             save(drawing, temporary, suffix)
-    write_text(paths["csv"], str(figure_frame(points).to_csv(index=False, lineterminator="\n")))
+    write_text(paths["csv"], str(frame.to_csv(index=False, lineterminator="\n")))
     return list(paths.values())

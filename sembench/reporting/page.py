@@ -11,7 +11,7 @@ import sembench
 from sembench.files import write_text
 from sembench.registry.plan import Plan
 from sembench.reporting.cells import ClaimResult, claims
-from sembench.reporting.figures import draw, figure_points, inline_svg, training_chart
+from sembench.reporting.figures import inline_svg, rendered, training_chart
 from sembench.reporting.frames import frame_views
 from sembench.reporting.provenance import backbone_entry, data_entry, provenance, read_run
 from sembench.reporting.tables import TableView, environment, table_view
@@ -66,15 +66,10 @@ def _claims(plan: Plan, views: dict[str, TableView]) -> list[tuple[TableView, li
 
 
 def _figure(plan: Plan, key: str, scores: pd.DataFrame) -> dict[str, Any]:
-    spec, points = plan.figure(key), figure_points(plan, key, scores)
-    absent = {point.label: point.reason for point in points if point.reason}
-    return {
-        "id": key,
-        "title": spec.title,
-        "caption": spec.caption,
-        "svg": inline_svg(draw(plan, key, points), key, spec.title),
-        "absent": list(absent.items()),
-    }
+    spec = plan.figure(key)
+    drawing, _, absent = rendered(plan, key, scores)
+    svg = inline_svg(drawing, key, spec.title)
+    return {"id": key, "title": spec.title, "caption": spec.caption, "svg": svg, "absent": list(absent.items())}
 
 
 def _training(plan: Plan, run_id: str) -> dict[str, Any] | None:

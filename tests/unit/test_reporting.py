@@ -9,13 +9,15 @@ from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 import pytest
 
 from sembench.errors import SembenchError
+from sembench.files import write_json
 from sembench.registry.plan import Plan
-from sembench.reporting import cells, figures, page, tables
+from sembench.reporting import cells, figures, frames, page, tables
 from sembench.results.records import records_frame
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -384,8 +386,7 @@ def test_a_figure_renders_to_the_same_bytes(small: Plan):
 
 
 def test_labels_cover_neither_each_other_nor_the_axes(small: Plan):
-    points = figures.figure_points(small, FIGURE, frame_of(small))
-    drawing = figures.draw(small, FIGURE, points)
+    drawing, _, _ = figures.rendered(small, FIGURE, frame_of(small))
     axes = drawing.axes[0]
     labels = [text for text in axes.texts if text.get_text()]
     assert {text.get_text() for text in labels} == {"DistilBERT [CLS]", "SimCSE-DistilBERT [CLS]", "MiniLM"}
@@ -399,6 +400,42 @@ def test_labels_cover_neither_each_other_nor_the_axes(small: Plan):
 
 def test_a_figure_without_any_score_is_still_drawn(small: Plan):
     assert len(figures.write_figure(small, FIGURE, records_frame([]))) == 4
+
+
+def test_training_curves_come_from_the_runs_own_records(small: Plan):
+    key, variant = "analogy_figure_loss", "analogy_distilbert"
+    plan = Plan("small", root=small.root)
+    wanted = next(p for p in plan.figure(key).points if p.variant == variant)
+    with mock.patch.object(Plan, "run_missing", return_value=None):
+        first, second = plan.specs_of(variant)[:2]
+        for spec, loss in ((first, -3.0), (second, -4.0)):
+            curve = [{"step": 0, "loss": None, "dev": 0.29}, {"step": 5, "loss": loss, "dev": 0.4, "cross_cosine": 0.9}]
+            write_json(plan.root / plan.layout.run(spec.id) / "run.json", {"run": spec.id, "curve": curve})
+        drawing, frame, absent = figures.rendered(plan, key, records_frame([]))
+    assert len(drawing.axes) == 4
+    assert frame[frame["step"] == 5]["loss"].tolist() == [-3.0, -4.0]
+    assert set(frame["label"]) == {wanted.label}
+    assert absent["e1 - e2, cross-relation"] == "not trained"
+    lines = drawing.axes[3].get_lines()
+    assert [[round(float(y), 9) for y in line.get_ydata()] for line in lines] == [[29.0, 40.0]] * 2
+
+
+def test_a_data_sets_table_shows_its_columns_in_four_forms(small: Plan):
+    frame = pd.DataFrame({"relation": ["E01", "E01", "L02"], "name": ["a:b", "a:b", "c_d:e"], "word_pairs": [1, 2, 3],
+                          "found": [1, 1, 1], "kept": [1, 1, 1], "definition_pairs": [4, 5, 6]})  # fmt: skip
+    path = small.root / small.layout.analogy("sizes.csv")
+    path.parent.mkdir(parents=True)
+    frame.to_csv(path, index=False)
+    texts = {path.suffix: path.read_text() for path in frames.write_frame(small, "analogy_table_2")}
+    assert texts[".csv"].splitlines()[0] == "Id,Relation,Word pairs,Both found,Kept,Definition pairs"
+    assert r"c\_d:e" in texts[".tex"]
+    assert r"| L02 | c\_d:e | 3 | 1 | 1 | 6 |" in texts[".md"]
+    assert "<td>c_d:e</td>" in texts[".html"]
+    spec = small.registry.frames["analogy_table_2"].model_copy(update={"per_relation": 1, "relations": ["E01"]})
+    assert frames.shown_frame(spec, path)["Definition pairs"].tolist() == [4]
+    frame.drop(columns="kept").to_csv(path, index=False)
+    with pytest.raises(SembenchError, match="lacks the column 'kept'"):
+        frames.write_frame(small, "analogy_table_2")
 
 
 def test_a_curve_may_lack_anything():
