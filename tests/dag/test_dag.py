@@ -157,17 +157,6 @@ def test_profiles_repeat_what_a_replaced_default_would_lose() -> None:
 # ------------------------------------------------------------------------------------- what runs again, what does not
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A private copy in which scale smoke is complete (made by the workflow test's own run if it came first)."""
-    from tests.conftest import copy_project
-
-    folder = copy_project(tmp_path_factory.mktemp("finished") / "project")
-    result = run_snakemake(folder, "all", "--cores", "2", "--config", "scale=smoke")
-    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
-    return folder
-
-
 @pytest.mark.workflow
 class TestFinished:
     """Tests on a finished run; they leave it finished."""
