@@ -20,6 +20,8 @@ include: "rules/common.smk"
 # The first rule is what a bare `snakemake` builds.
 rule all:
     input:
+        # Asked for by name: where Snakemake's metadata are lost, a table alone would not notice that a run is new.
+        PLAN.all_scores(),
         PLAN.layout.report,
         rules_outputs("tables"),
         rules_outputs("figures"),

@@ -23,10 +23,10 @@ def holds(folder: Path, source: AnySource, dataset: Dataset) -> bool:
 
 
 def availability(dataset: Dataset, kinds: Sequence[SourceKind], mirror: Path | None, root: Path) -> str | None:
-    """Return None if some source can be used, else what it needs. A configured mirror always counts."""
+    """Return None if some source can be used, else what it needs."""
     for source in dataset.sources:
         if source.kind == "mirror":
-            if mirror and holds(mirror, source, dataset):
+            if "mirror" in kinds and mirror and holds(mirror, source, dataset):
                 return None
         elif source.kind == "fixture":
             if "fixture" in kinds and holds(root / FIXTURES, source, dataset):

@@ -78,12 +78,12 @@ POINTS = {
 
 @pytest.fixture
 def small(tmp_path: Path) -> Plan:
-    return Plan("small", root=project(tmp_path))
+    return Plan("small", root=project(tmp_path), papers=["simcse"])
 
 
 @pytest.fixture
 def full(tmp_path: Path) -> Plan:
-    return Plan("full", root=project(tmp_path), seeds=[42, 43, 44])
+    return Plan("full", root=project(tmp_path), seeds=[42, 43, 44], papers=["simcse"])
 
 
 def frame_of(plan: Plan) -> pd.DataFrame:
@@ -497,7 +497,7 @@ def test_every_cell_has_its_provenance_on_the_page(small: Plan):
     assert {line["precision"] for line in entry["records"]} == {"fp32"}
     run = small.specs_of("unsup_simcse_distilbert")[0]
     assert entry["records"][0]["file"] == f"results/small/scores/{run.id}/sts.parquet"
-    assert known["runs"][run.id]["recipe"]["recipe"]["learning_rate"] == 1e-4
+    assert known["runs"][run.id]["recipe"]["recipe"]["learning_rate"] == 3e-4
     assert known["runs"][run.id]["run"]["versions"]["torch"] == "2.13.0"
     assert known["runs"][run.id]["run"]["best"] == {"step": 40, "dev": None}
     assert known["runs"][run.id]["data"]["licence"]

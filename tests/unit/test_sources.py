@@ -260,8 +260,9 @@ def test_verify_tells_missing_wrong_and_unknown(site: Site) -> None:
 
 def test_availability_counts_a_mirror_only_if_it_holds_every_file(site: Site) -> None:
     one, two = dataset(), dataset({"name": "a.txt"}, {"name": "b.txt"})
-    assert availability(one, [], site.mirror, site.root) is None
-    assert "mirror" in str(availability(two, [], site.mirror, site.root))
+    assert availability(one, ["mirror"], site.mirror, site.root) is None
+    assert availability(one, ["url"], site.mirror, site.root) is not None
+    assert "mirror" in str(availability(two, ["mirror"], site.mirror, site.root))
     assert "SEMBENCH_MIRROR" in str(availability(one, ["url"], None, site.root))
 
 
