@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
@@ -33,7 +34,7 @@ def unknown(kind: str, word: str, known: Iterable[str], where: str = "the regist
 def explained(function: Callable[P, R]) -> Callable[P, R]:
     """Turn a user's error into one sentence on standard error and exit code 2.
 
-    A full disk is the user's to mend as well, and arrives as an ``OSError`` from deep inside a library.
+    A full disk is the user's to mend as well, and arrives from deep inside a library.
     """
 
     @functools.wraps(function)
@@ -43,8 +44,8 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
         except SembenchError as error:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
             raise SystemExit(2) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        except Exception as error:
+            if not _is_disk_full(error):
                 raise
             print(f"error: {disk_full(error)}", file=sys.stderr)  # noqa: T201
             raise SystemExit(2) from None
@@ -52,7 +53,14 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-def disk_full(error: OSError) -> str:
+def _is_disk_full(error: Exception) -> bool:
+    """Libraries written in other languages raise errors of their own, with the system's words in their text."""
+    by_number = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return by_number or any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def disk_full(error: Exception) -> str:
     """Return the sentence for a write that found no room."""
-    where = f" while writing {error.filename}" if error.filename else ""
+    name = getattr(error, "filename", None)
+    where = f" while writing {name}" if name else ""
     return f"the disk is full{where}; free some space and run the same command again"

@@ -3,10 +3,18 @@
 import json
 from typing import TYPE_CHECKING
 
+from sembench.errors import explained
 from sembench.registry import Plan
 from sembench.reporting.frames import write_frame
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
 
-write_frame(Plan.from_config(json.loads(snakemake.params.plan)), snakemake.params.table)
+
+@explained
+def main() -> None:
+    """Read what the rule hands over, and write."""
+    write_frame(Plan.from_config(json.loads(snakemake.params.plan)), snakemake.params.table)
+
+
+main()

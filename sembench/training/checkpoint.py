@@ -76,7 +76,8 @@ class Checkpoint:
             "losses": run.losses,
             "segments": segments,
         }
-        with atomic_path(self.path) as temporary:
+        # Through Python's own file: torch's writer does not say that a disk is full.
+        with atomic_path(self.path) as temporary, temporary.open("wb") as stream:
             torch.save(
                 {
                     "run": self.run_id,
@@ -86,7 +87,7 @@ class Checkpoint:
                     "cuda_rng": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
                     "state": state,
                 },
-                temporary,
+                stream,
             )
 
     def segment(self, first: int, last: int, progress: StepProgress) -> dict[str, Any]:

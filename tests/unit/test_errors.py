@@ -1,0 +1,63 @@
+"""A user's mistakes end in one sentence and exit code 2; mistakes of ours keep their traceback."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from sembench.errors import SembenchError, did_you_mean, explained, unknown
+from sembench.files import atomic_path, write_text
+
+
+def ends(error: Exception) -> int | str | None:
+    @explained
+    def main() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+def test_a_mistake_is_one_sentence_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ends(SembenchError("file x, line 3: mend it")) == 2
+    assert capsys.readouterr() == ("", "error: file x, line 3: mend it\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "model.safetensors"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_said_whatever_library_met_it(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ends(error) == 2
+    assert capsys.readouterr().err.startswith("error: the disk is full")
+
+
+def test_other_errors_are_not_hidden() -> None:
+    @explained
+    def main() -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    with pytest.raises(PermissionError):
+        main()
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old")
+    with pytest.raises(KeyboardInterrupt), atomic_path(tmp_path / "a.txt") as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_the_nearest_name_is_offered() -> None:
+    assert did_you_mean("lern_rate", ["learning_rate", "epochs"]) == "; did you mean 'learning_rate'?"
+    assert did_you_mean("zzz", ["learning_rate"]) == ""
+    assert str(unknown("key", "zzz", ["b", "a"], "here")) == "key 'zzz' is not in here; known: a, b"
