@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--job", required=True, help="canonical JSON of words, senses, rules and options")
     parser.add_argument("--out", type=Path, required=True, help="parquet to write; its companions go beside it")
-    parser.add_argument("--dump", default="", help="dump of BabelNet, where the inventory is one")
+    parser.add_argument("--dump", nargs="?", default="", const="", help="dump of BabelNet, where the inventory is one")
     given = parser.parse_args()
     job = json.loads(given.job)
     options = parse(BuildOptions, job["build"], "registry/analogy.yaml, build")
