@@ -30,10 +30,10 @@
     return list([
       ["Ours", given(cell.value) ? fixed(cell.value, cell.digits) + spread + seeds : cell.status],
       ["Why", cell.reason],
-      ["Paper", given(cell.paper_value) ? fixed(cell.paper_value, cell.digits) + " (" + cell.paper + (cell.note ? "; " + cell.note : "") + ")" : "no printed value"],
+      ["Paper", given(cell.paper_value) ? fixed(cell.paper_value, cell.digits) + " (" + cell.paper + (cell.note ? "; " + cell.note : "") + ")" : "no printed value" + (cell.note ? "; " + cell.note : "")],
       ["Difference", given(cell.delta) ? signed(cell.delta, cell.digits) + ", " + cell.verdict : ""],
       ["Read-out", cell.readout],
-      ["Metric", cell.metric || "mean of " + cell.average.join(", ") + ", each rounded first"],
+      ["Metric", cell.metric],
       ["Items", cell.n || ""],
       ["Sample hash", cell.sample_hash],
     ]);

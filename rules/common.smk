@@ -65,19 +65,27 @@ def model_folder(run):
     return PLAN.layout.run(run) if spec.trained else backbone_folder(spec.backbone.key)
 
 
+def run_files(run):
+    """Files of a trained run's model folder."""
+    return [PLAN.layout.run(run) / name for name in (*MODEL_FILES, "run.json")]
+
+
 def model_files(wildcards):
     """Files of the model that a scoring job loads."""
     spec = PLAN.run(wildcards.run)
-    if not spec.trained:
-        return backbone_files(spec.backbone.key)
-    return [
-        PLAN.layout.run(wildcards.run) / name for name in (*MODEL_FILES, "run.json")
-    ]
+    return run_files(spec.id) if spec.trained else backbone_files(spec.backbone.key)
 
 
-def backbone_of(wildcards):
-    """Files of the encoder that a run starts from."""
-    return backbone_files(PLAN.run(wildcards.run).backbone.key)
+def start_folder(run):
+    """Model folder that a run's training starts from: its backbone's or that of another run."""
+    spec = PLAN.run(run)
+    return model_folder(spec.start) if spec.start else backbone_folder(spec.backbone.key)
+
+
+def start_files(wildcards):
+    """Files of the encoder that a run's training starts from."""
+    spec = PLAN.run(wildcards.run)
+    return run_files(spec.start) if spec.start else backbone_files(spec.backbone.key)
 
 
 def corpus_of(wildcards):

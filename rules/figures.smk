@@ -53,3 +53,10 @@ rule simcse:
     input:
         rules_outputs("tables", "simcse"),
         rules_outputs("figures", "simcse"),
+
+
+rule beyond:
+    """All tables and figures that go past the two papers."""
+    input:
+        rules_outputs("tables", "beyond"),
+        rules_outputs("figures", "beyond"),

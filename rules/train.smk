@@ -1,16 +1,16 @@
 # One job per variant and seed. Its only parameter is the canonical recipe, whose hash is part of the run's name.
-# Inputs: a model folder, a corpus, the dev pairs. Outputs: a model folder that describes itself.
+# Inputs: the model folder it starts from, a corpus, the dev pairs. Outputs: a model folder that describes itself.
 
 
 rule train_contrastive:
     """Train one run and keep the step with the best dev score (SimCSE, Section 3 and Appendix A)."""
     input:
         # Content is pinned by the recipe's digests: fetching the same bytes again must not train again.
-        backbone=ancient(backbone_of),
+        start=ancient(start_files),
         corpus=ancient(corpus_of),
         dev=ancient(dev_of),
     output:
-        model=[PLAN.layout.run("{run}") / name for name in (*MODEL_FILES, "run.json")],
+        model=run_files("{run}"),
     log:
         str(PLAN.layout.base / "logs/train_contrastive/{run}.log"),
     benchmark:
@@ -24,11 +24,12 @@ rule train_contrastive:
     params:
         recipe=recipe_of,
         readout=readout_of,
+        start=lambda wildcards: str(start_folder(wildcards.run)),
         folder=str(PLAN.layout.run("{run}")),
         checkpoints=str(PLAN.layout.base / "checkpoints"),
     message:
         "training {wildcards.run}"
     shell:
         "python workflow_scripts/train_contrastive.py --recipe {params.recipe:q} --readout {params.readout:q}"
-        " --data {input.corpus:q}"
+        " --start {params.start:q} --data {input.corpus:q}"
         " --out {params.folder:q} --checkpoints {params.checkpoints:q} --threads {threads} 2>&1 | tee {log:q}"

@@ -13,7 +13,7 @@ from sembench.corpora.lines import sample
 from sembench.errors import SembenchError, explained
 from sembench.evaluation.pairs import read_pairs
 from sembench.registry import RunSpec, load_registry
-from sembench.registry.layout import backbone, dataset_file
+from sembench.registry.layout import dataset_file
 from sembench.registry.plan import DEV_SPLIT
 from sembench.results.records import read_frame
 from sembench.training.checkpoint import Checkpoint
@@ -39,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recipe", required=True, help="canonical JSON of the run")
     parser.add_argument("--readout", required=True, help="read-out that the run is used with")
+    parser.add_argument("--start", type=Path, required=True, help="model folder that training starts from")
     parser.add_argument("--data", type=Path, required=True, help="corpus, or parquet of an analogy data set")
     parser.add_argument("--out", type=Path, required=True, help="model folder to write")
     parser.add_argument("--checkpoints", type=Path, help="folder in which an interrupted run is found again")
@@ -54,9 +55,9 @@ def main() -> None:
     dev_set = load_registry().datasets[spec.dev.key]
     dev = read_pairs(dev_set, dataset_file(spec.dev.key, dev_set.files[0].name).parent, DEV_SPLIT)
     checkpoint = Checkpoint(given.checkpoints, spec.id)
-    run = train(spec.recipe, spec.seed, backbone(spec.backbone.key), examples, dev, checkpoint, spec.id)
+    run = train(spec.recipe, spec.seed, given.start, examples, dev, checkpoint, spec.id)
     facts = {"data": spec.data.key, "train_rows": len(examples), "dev": spec.dev.key, "dev_rows": len(dev)}
-    save_run(run, spec, backbone(spec.backbone.key), given.readout, given.out, facts)
+    save_run(run, spec, given.start, given.readout, given.out, facts)
     checkpoint.remove()
 
 

@@ -169,23 +169,27 @@ class Registry:
 
     def variant(self, key: str) -> Variant:
         """Return a variant with its bases merged in (``extends``), or raise for an unknown one or a circle."""
-        entry = parse(Variant, self._with_bases(key, ()), f"registry/variants.yaml, variant '{key}'")
-        parse(Recipe, entry.recipe, f"registry/variants.yaml, variant '{key}', recipe")
-        return entry
+        entry: Merged = {}
+        for name in self.lineage(key):
+            # A base may be abstract; what extends it is not, unless it says so.
+            entry = merged(entry | {"abstract": False}, self.variants[name])
+        entry.pop("extends", None)
+        variant = parse(Variant, entry, f"registry/variants.yaml, variant '{key}'")
+        parse(Recipe, variant.recipe, f"registry/variants.yaml, variant '{key}', recipe")
+        return variant
 
-    def _with_bases(self, key: str, seen: tuple[str, ...]) -> Merged:
-        if key not in self.variants:
-            raise unknown("variant", key, self.variants, "registry/variants.yaml")
-        if key in seen:
-            raise SembenchError(f"registry/variants.yaml: '{key}' extends itself through {' -> '.join(seen)}")
-        entry = self.variants[key]
-        base = entry.get("extends")
-        own = {name: value for name, value in entry.items() if name != "extends"}
-        if not base:
-            return own
-        # A base may be abstract; what extends it is not, unless it says so.
-        inherited = {name: value for name, value in self._with_bases(base, (*seen, key)).items() if name != "abstract"}
-        return merged(inherited, own)
+    def lineage(self, key: str) -> tuple[str, ...]:
+        """Return the names that a variant is made of: the base that extends nothing first, the variant itself last."""
+        names: list[str] = []
+        base: str | None = key
+        while base:
+            if base not in self.variants:
+                raise unknown("variant", base, self.variants, "registry/variants.yaml")
+            if base in names:
+                raise SembenchError(f"registry/variants.yaml: '{key}' extends itself through {' -> '.join(names)}")
+            names.append(base)
+            base = self.variants[base].get("extends")
+        return tuple(reversed(names))
 
     def scale(self, name: str) -> Scale:
         """Return a scale by name, or raise."""
@@ -319,6 +323,25 @@ def _check_encoders(registry: Registry) -> None:
         _need("backbone", variant.backbone, registry.backbones, where)
         _need("data set", variant.data, {**registry.datasets, **dict.fromkeys(DERIVED)}, where)
         _need("read-out", variant.readout, registry.readouts, where)
+        _check_start(where, variant, registry)
+
+
+def _check_start(where: str, variant: Variant, registry: Registry) -> None:
+    """Raise unless what a variant starts from is trained, on the same backbone, and not itself."""
+    seen: list[str | None] = []
+    while variant.start:
+        _need("variant", variant.start, registry.variants, where)
+        if variant.start in seen:
+            raise SembenchError(f"{where}: starts from itself through '{variant.start}'; break the circle")
+        seen.append(variant.start)
+        start = registry.variant(variant.start)
+        if start.abstract or start.recipe.get("objective") == "none":
+            raise SembenchError(f"{where}: '{variant.start}' is not trained; start from a trained variant")
+        if start.backbone != variant.backbone:
+            raise SembenchError(
+                f"{where}: '{variant.start}' has the backbone {start.backbone}, not {variant.backbone}; use the same"
+            )
+        variant = start
 
 
 def _check_scale(where: str, scale: Scale, registry: Registry) -> None:
@@ -338,6 +361,7 @@ def _check_table(key: str, table: Table, registry: Registry) -> None:
         where = f"registry/tables/{key}.yaml, row '{row.key}'"
         _need("variant", row.variant, registry.variants, where)
         _need("read-out", row.readout, registry.readouts, where)
+        _need("row", row.before, rows, where)
         for name in row.scales:
             _need("scale", name, registry.scales, where)
     _check_columns(key, table, registry)
@@ -350,7 +374,7 @@ def _check_columns(key: str, table: Table, registry: Registry) -> None:
     columns = {column.key: column for column in table.columns}
     for column in table.columns:
         where = f"registry/tables/{key}.yaml, column '{column.key}'"
-        for name in column.mean_of:
+        for name in [*column.mean_of, column.gain_of]:
             _need("column", name, columns, where)
         if column.metric:
             _need("suite", column.metric.suite, registry.suites, where)

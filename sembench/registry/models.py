@@ -143,7 +143,7 @@ class Backbone(Strict):
         return self
 
 
-TrainReadout = Literal["cls", "mean", "last2", "first_last", "embed_last"]
+TrainReadout = Literal["cls", "pooler", "mean", "last2", "first_last", "embed_last"]
 
 
 class Recipe(Strict):
@@ -190,6 +190,7 @@ class Variant(Strict):
     extends: Name | None = None
     backbone: Name | None = None
     data: Name | None = None
+    start: Name | None = Field(None, description="trained variant whose weights it starts from; none: the backbone's")
     recipe: dict[str, Any] = {}
     readout: str | None = Field(None, description="read-out of its scores unless a row says otherwise")
     abstract: bool = Field(False, description="only a base for others")
@@ -239,18 +240,22 @@ class Metric(Strict):
 
 
 class Column(Strict):
-    """A column: a metric, or the mean of other columns after rounding them as printed (as the paper does)."""
+    """A column: a metric, the mean of other columns after rounding them as printed (as the paper does), or a gain.
+
+    A gain is another column's value less that of the row named by ``Row.before``.
+    """
 
     key: str
     label: str
     metric: Metric | None = None
     mean_of: list[str] = []
+    gain_of: str | None = None
     scales: list[str] = Field([], description="only at these scales; none: at all")
 
     @model_validator(mode="after")
     def _one_of(self) -> Column:
-        if (self.metric is None) == (not self.mean_of):
-            raise ValueError(f"column '{self.key}' needs either a metric or mean_of")
+        if sum((self.metric is not None, bool(self.mean_of), self.gain_of is not None)) != 1:
+            raise ValueError(f"column '{self.key}' needs exactly one of metric, mean_of and gain_of")
         return self
 
 
@@ -265,6 +270,7 @@ class Row(Strict):
     paper: str = Field("", description="row key in paper_values.csv; empty: the row's own key")
     missing: str = Field("", description="why the row cannot be built")
     own: bool = Field(False, description="the paper's own model, set off in the table")
+    before: str | None = Field(None, description="key of the row that columns of gains compare with")
 
     @model_validator(mode="after")
     def _variant_or_reason(self) -> Row:
@@ -299,6 +305,7 @@ class Table(Strict):
     times: float = 100.0
     digits: int = 2
     tolerance: float = Field(1.0, description="difference to the paper up to which a cell matches it")
+    lost: str = Field("", description="why cells without a printed value have none, where the paper's table is lost")
     columns: list[Column]
     groups: list[Group]
     claims: list[Claim] = []
@@ -378,7 +385,7 @@ class Scale(Strict):
     sources: list[SourceKind]
     seeds: list[int]
     recipe: dict[str, Any] = Field({}, description="laid over every trained variant")
-    variants: dict[str, dict[str, Any]] = {}
+    variants: dict[str, dict[str, Any]] = Field({}, description="laid over a variant and all that extends it")
     suites: dict[str, dict[str, Any]] = {}
     substitutes: dict[str, str] = Field({}, description="data set or backbone key -> the one used instead")
     fallbacks: dict[str, str] = Field({}, description="data set key -> the one used where the first cannot be had")

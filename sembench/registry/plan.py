@@ -35,7 +35,7 @@ from sembench.registry.models import (
 # The dev score of training (paper, Appendix A): STS-B development set, Spearman.
 DEV_SUITE, DEV_TASK, DEV_SPLIT = "sts", "stsb", "dev"
 UNTRAINED_SEED = 0
-PAPERS = ("simcse", "analogy")
+PAPERS = ("simcse", "analogy", "beyond")
 INVENTORIES = ("wordnet", "babelnet", "dump")
 
 
@@ -52,6 +52,7 @@ class RunSpec(Strict):
     variant: str
     seed: int
     backbone: Pinned
+    start: str | None = Field(None, description="run whose weights it starts from; none: the backbone's own")
     data: Pinned | None = None
     dev: Pinned | None = None
     recipe: Recipe
@@ -272,7 +273,8 @@ class Plan:
         overlay: dict[str, Any] = {}
         if entry.recipe.get("objective") != "none":
             overlay = {"recipe": self.scale.recipe}
-        overlay = merged(overlay, self.scale.variants.get(key, {}))
+        for name in self.registry.lineage(key):
+            overlay = merged(overlay, self.scale.variants.get(name, {}))
         laid = parse(
             Variant, merged(entry.model_dump(), overlay), f"registry/scales.yaml, scale '{self.name}', variant '{key}'"
         )
@@ -294,6 +296,7 @@ class Plan:
             variant=variant,
             seed=seed if trained else UNTRAINED_SEED,
             backbone=self._pin_backbone(str(entry.backbone)),
+            start=self.spec(entry.start, seed).id if entry.start else None,
             data=self._pin(str(entry.data)) if trained else None,
             dev=self._pin(self.dev_dataset) if trained else None,
             recipe=recipe,
@@ -325,6 +328,8 @@ class Plan:
         reasons = [self.backbone_missing(spec.backbone.key)]
         if spec.trained and spec.data and spec.dev:
             reasons += [self.data_missing(spec.data.key), self.dataset_missing(spec.dev.key)]
+        if spec.start:
+            reasons.append(self.run_missing(self._specs[spec.start]))
         return next((reason for reason in reasons if reason), None)
 
     def readout_of(self, variant: str, asked: str | None) -> str:
@@ -345,7 +350,11 @@ class Plan:
     def _runs_of(self, tables: Iterable[str], figures: Iterable[str]) -> dict[str, RunSpec]:
         runs = [run for key in tables for row in self.rows(key) for run in row.runs]
         runs += [run for key in figures for point in self.points(key) for run in point.runs]
-        return {run: self._specs[run] for run in runs}
+        specs = [self._specs[run] for run in runs]
+        # A run that another starts from is made even if no table shows it.
+        for spec in specs:
+            specs += [self._specs[spec.start]] if spec.start else []
+        return {spec.id: spec for spec in specs}
 
     def chosen(self, paper: str) -> bool:
         """Return whether a paper's tables and figures are built when nothing is named."""

@@ -105,6 +105,7 @@ class _Sheet:
         self.columns = {column.key: column for column in self.table.columns}
         runs = {run for row in plan.rows(table_id) for run in row.runs}
         self.records = {c.key: select(scores, c.metric, runs) for c in self.table.columns if c.metric}
+        self.rows = {row.row.key: row for row in plan.rows(table_id)}
         self.paper = paper_values(plan, table_id)
 
     def cell(self, row: PlannedRow, column: Column) -> Cell:
@@ -127,7 +128,7 @@ class _Sheet:
             status="missing" if scored.missing else "measured" if scored.values else "failed",
             runs=() if scored.missing else tuple(scored.values) or row.runs,
             reason=scored.missing or _failures(len(scored.values), len(row.runs)),
-            note=printed.note if printed else "",
+            note=printed.note if printed else self.table.lost,
             paper=printed.paper if printed else "",
             n=scored.n,
             sample_hash=scored.sample_hash,
@@ -138,6 +139,8 @@ class _Sheet:
     def _scored(self, row: PlannedRow, column: Column) -> _Scored:
         if row.missing:
             return _Scored(missing=row.missing)
+        if column.gain_of:
+            return self._gain(row, self.columns[column.gain_of])
         if column.metric is None:
             parts = {key: self._scored(row, self.columns[key]) for key in column.mean_of}
             return self._mean({self.columns[key].label: part for key, part in parts.items()})
@@ -151,6 +154,17 @@ class _Sheet:
         values = {run: line["value"] * self.table.times for run, line in lines.items()}
         first = next(iter(lines.values()))
         return _Scored(values, n=first["n"], sample_hash=first["sample_hash"])
+
+    def _gain(self, row: PlannedRow, column: Column) -> _Scored:
+        """Subtract the mean of the row before from each run, so that the spread stays that of the trained runs."""
+        before = self.rows.get(row.row.before or "")
+        if before is None:
+            return _Scored(missing="no gain: nothing stands before this row")
+        after, untouched = self._scored(row, column), self._scored(before, column)
+        if after.missing or untouched.missing or not untouched.values:
+            return _Scored(missing=after.missing or untouched.missing or f"no value of {before.row.label}")
+        base = sum(untouched.values.values()) / len(untouched.values)
+        return _Scored({run: value - base for run, value in after.values.items()}, n=after.n)
 
     def _mean(self, parts: dict[str, _Scored]) -> _Scored:
         """Average columns run by run after rounding them as printed, which is how the paper got its averages."""

@@ -90,7 +90,7 @@ def provenance(plan: Plan, cells: Iterable[Cell], scores: pd.DataFrame) -> dict[
 
 
 class _Behind:
-    """Finds the score records behind a cell, those of an average being the records of its parts."""
+    """Finds the score records behind a cell; of an average those of its parts, of a gain those of both rows."""
 
     def __init__(self, plan: Plan, scores: pd.DataFrame) -> None:
         self.plan, self.scores = plan, scores
@@ -101,10 +101,15 @@ class _Behind:
             return []
         columns = {column.key: column for column in self.plan.table(cell.table).columns}
         lines = [line for key in _parts(cell.column, columns) for line in self._of_column(cell.table, columns[key])]
+        shown = {(run, cell.readout) for run in cell.runs}
+        if columns[cell.column].gain_of:
+            rows = {row.row.key: row for row in self.plan.rows(cell.table)}
+            before = rows[str(rows[cell.row].row.before)]
+            shown |= {(run, str(before.readout)) for run in before.runs}
         return [
             {name: line[name] for name in _RECORD_KEYS} | {"file": line["file"]}
             for line in lines
-            if line["run"] in cell.runs and line["readout"] == cell.readout
+            if (line["run"], line["readout"]) in shown
         ]
 
     def _of_column(self, table: str, column: Column) -> list[dict[str, Any]]:
@@ -122,7 +127,19 @@ class _Behind:
 
 def _parts(key: str, columns: dict[str, Column]) -> list[str]:
     """Return the metric columns that a column comes down to."""
-    return [part for name in columns[key].mean_of for part in _parts(name, columns)] or [key]
+    column = columns[key]
+    of = [column.gain_of] if column.gain_of else column.mean_of
+    return [part for name in of for part in _parts(name, columns)] or [key]
+
+
+def _told(column: Column, columns: list[Column]) -> str:
+    """Say in words what a column shows."""
+    labels = {other.key: other.label for other in columns}
+    if column.gain_of:
+        return f"{labels[column.gain_of]}, less that of the encoder before training"
+    if column.metric is None:
+        return f"mean of {', '.join(labels[key] for key in column.mean_of)}, each rounded first"
+    return "{suite} / {task} / {split}, aggregation {aggregation}, {metric}".format(**column.metric.model_dump())
 
 
 def _cell_entry(plan: Plan, cell: Cell, behind: _Behind) -> dict[str, Any]:
@@ -146,10 +163,7 @@ def _cell_entry(plan: Plan, cell: Cell, behind: _Behind) -> dict[str, Any]:
         "delta": cell.delta,
         "verdict": cell.verdict,
         "readout": f"{readout.title} ({cell.readout}): {readout.summary}" if readout else "",
-        "average": [spec_column.label for spec_column in spec.columns if spec_column.key in column.mean_of],
-        "metric": "{suite} / {task} / {split}, aggregation {aggregation}, {metric}".format(**column.metric.model_dump())
-        if column.metric
-        else "",
+        "metric": _told(column, spec.columns),
         "runs": cell.runs,
         "values": cell.values,
         "records": behind.records(cell),

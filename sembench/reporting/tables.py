@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from sembench.files import write_text
-from sembench.registry.plan import Plan
+from sembench.registry.models import Table
+from sembench.registry.plan import Plan, PlannedRow
 from sembench.reporting.cells import Cell, build_cells, shown_columns, table_frame
 
 if TYPE_CHECKING:
@@ -103,7 +104,11 @@ def table_view(plan: Plan, table_id: str, scores: pd.DataFrame) -> TableView:
         columns=tuple(heads),
         groups=tuple((head, tuple(r for _, r in part)) for head, part in itertools.groupby(shown, key=lambda x: x[0])),
         reasons=tuple((letter, reason) for reason, letter in notes.letters.items()),
-        quotes=tuple(_quotes(cells, spec.paper)),
+        quotes=(
+            *_quotes(cells, spec.paper),
+            *_nearest(spec, rows, cells),
+            *([f"Where no number of the paper stands beside a cell: {spec.lost}"] if spec.lost else []),
+        ),
         cells=tuple(cells),
     )
 
@@ -130,6 +135,23 @@ def _quotes(cells: Iterable[Cell], paper: str) -> Iterable[str]:
             told.setdefault((cell.paper, cell.note), {})[cell.row_label] = None
     for (source, note), labels in told.items():
         yield f"Printed numbers ({source}) of {', '.join(labels)}: {note or 'another paper than the table is from'}"
+
+
+def _nearest(spec: Table, rows: Sequence[PlannedRow], cells: Iterable[Cell]) -> Iterable[str]:
+    """Where several rows stand for one row of the paper, say which comes nearest to each number printed for it."""
+    stands_for = {row.row.key: row.row.paper for row in rows if row.row.paper}
+    labels = {column.key: column.label for column in spec.columns}
+    candidates: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        if cell.row in stands_for and cell.delta is not None:
+            candidates.setdefault((stands_for[cell.row], cell.column), []).append(cell)
+    for (_, column), found in candidates.items():
+        best = min(found, key=lambda cell: abs(cell.delta or 0.0))
+        if len(found) > 1:
+            yield (
+                f"Nearest to the printed {best.paper_value:.{spec.digits}f} ({labels[column]}), and so the paper-like "
+                f"setting: {best.row_label} under {best.readout}, {ours(best, spec.digits)}"
+            )
 
 
 # ------------------------------------------------------------------------------------------------ text of cells

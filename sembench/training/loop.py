@@ -54,24 +54,24 @@ class Trained:
 
 
 def train(
-    recipe: Recipe, seed: int, backbone: Path, examples: Examples, dev: Pairs, checkpoint: Checkpoint, title: str
+    recipe: Recipe, seed: int, start: Path, examples: Examples, dev: Pairs, checkpoint: Checkpoint, title: str
 ) -> Trained:
     """Train an encoder and return it with the weights of its best dev score.
 
     Args:
         recipe: the resolved recipe.
         seed: of data order, dropout and the head's initial weights.
-        backbone: model folder to start from.
+        start: model folder to start from: a backbone's or that of another run, whose head is left behind.
         examples: sentences, or the frame that the objective asks for.
         dev: pairs whose Spearman correlation selects the kept step.
         checkpoint: where an interrupted run is found and continued.
         title: of the progress lines.
 
     Raises:
-        SembenchError: the loss stops being finite, the corpus is empty, or the backbone cannot be trained.
+        SembenchError: the loss stops being finite, the corpus is empty, or the encoder cannot be trained.
     """
     torch.manual_seed(seed)
-    encoder = _encoder(recipe, backbone)
+    encoder = _encoder(recipe, start)
     device = encoder.device
     precision = resolve_precision(recipe.precision, device)
     encoder.precision = resolve_precision(recipe.eval_precision, device)
@@ -118,12 +118,18 @@ def train(
     return run
 
 
-def _encoder(recipe: Recipe, backbone: Path) -> TransformerEncoder:
-    """Load the backbone without its pooler and give it a fresh head where the recipe wants one."""
-    entry = read_entry(backbone)
+def _encoder(recipe: Recipe, start: Path) -> TransformerEncoder:
+    """Load the encoder without a head it may have and give it a fresh one where the recipe wants one.
+
+    The checkpoint's own pooler is left behind as well, unless the recipe trains through it.
+    """
+    entry = read_entry(start)
     if entry.get("kind") != "transformer":
-        raise SembenchError(f"{backbone} is no transformer and cannot be trained; choose another backbone")
-    encoder = load_transformer(backbone, {**entry, "pooler": False}, dropout=recipe.dropout)
+        raise SembenchError(f"{start} is no transformer and cannot be trained; choose another backbone")
+    pooler = recipe.readout == "pooler"
+    if pooler and not entry.get("pooler"):
+        raise SembenchError(f"{start} has no pooler to train through; choose another read-out")
+    encoder = load_transformer(start, {**entry, "pooler": pooler, "head": None}, dropout=recipe.dropout)
     if recipe.head == "mlp":
         encoder.heads["cls_mlp"] = MLPHead(encoder.width).to(encoder.device)
     if recipe.head == "mlp" and recipe.readout != "cls":

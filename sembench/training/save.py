@@ -22,13 +22,13 @@ from sembench.training.loop import Trained
 _ST_POOLING = {"cls": "cls", "mean": "mean"}
 
 
-def save_run(run: Trained, spec: RunSpec, backbone: Path, readout: str, target: Path, facts: dict[str, Any]) -> None:
+def save_run(run: Trained, spec: RunSpec, start: Path, readout: str, target: Path, facts: dict[str, Any]) -> None:
     """Write weights, config, tokenizer, head, encoder.json and, last, run.json into ``target``.
 
     Args:
         run: what training left.
         spec: the run's resolved spec, kept in run.json.
-        backbone: model folder it started from, for the tokenizer.
+        start: model folder it started from, for the tokenizer.
         readout: the read-out the run is used with.
         target: the run's folder.
         facts: more to keep in run.json (corpus and dev data).
@@ -37,17 +37,18 @@ def save_run(run: Trained, spec: RunSpec, backbone: Path, readout: str, target: 
     encoder = run.encoder
     save_transformer(encoder.model, target)
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        if (backbone / name).is_file():
+        if (start / name).is_file():
             with atomic_path(target / name) as temporary:
-                shutil.copyfile(backbone / name, temporary)
+                shutil.copyfile(start / name, temporary)
     head = "mlp" if "cls_mlp" in encoder.heads else None
     if head:
         with atomic_path(target / "head.safetensors") as temporary:
             save_file(encoder.heads["cls_mlp"].state_dict(), temporary)
     if readout in _ST_POOLING:
         _write_sentence_transformers(target, encoder.width, _ST_POOLING[readout])
-    title = f"{read_entry(backbone).get('title', backbone.name)}, {spec.variant}, seed {spec.seed}"
-    entry = {"kind": "transformer", "name": spec.id, "title": title, "readout": readout, "head": head, "pooler": False}
+    title = f"{read_entry(start).get('title', start.name)}, {spec.variant}, seed {spec.seed}"
+    entry = {"kind": "transformer", "name": spec.id, "title": title, "readout": readout, "head": head}
+    entry["pooler"] = "pooler" in encoder.heads
     write_json(target / "encoder.json", entry)
     write_json(target / "run.json", {**_story(run, spec), **facts})
 

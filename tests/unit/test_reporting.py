@@ -509,7 +509,7 @@ def test_an_average_shows_the_records_of_its_parts(full: Plan):
     known = embedded(page.render_page(full, records_frame(lines)))
     entry = known["cells"][f"{TABLE}/bert_base_first_last/avg"]
     assert len(entry["records"]) == 7
-    assert entry["average"] == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
+    assert entry["metric"] == "mean of STS12, STS13, STS14, STS15, STS16, STS-B, SICK-R, each rounded first"
 
 
 def test_the_page_stands_alone_and_says_what_it_is(small: Plan):
