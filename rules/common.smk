@@ -79,7 +79,9 @@ def model_files(wildcards):
 def start_folder(run):
     """Model folder that a run's training starts from: its backbone's or that of another run."""
     spec = PLAN.run(run)
-    return model_folder(spec.start) if spec.start else backbone_folder(spec.backbone.key)
+    return (
+        model_folder(spec.start) if spec.start else backbone_folder(spec.backbone.key)
+    )
 
 
 def start_files(wildcards):

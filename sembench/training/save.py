@@ -48,8 +48,7 @@ def save_run(run: Trained, spec: RunSpec, start: Path, readout: str, target: Pat
         _write_sentence_transformers(target, encoder.width, _ST_POOLING[readout])
     title = f"{read_entry(start).get('title', start.name)}, {spec.variant}, seed {spec.seed}"
     entry = {"kind": "transformer", "name": spec.id, "title": title, "readout": readout, "head": head}
-    entry["pooler"] = "pooler" in encoder.heads
-    write_json(target / "encoder.json", entry)
+    write_json(target / "encoder.json", {**entry, "pooler": "pooler" in encoder.heads})
     write_json(target / "run.json", {**_story(run, spec), **facts})
 
 
