@@ -341,14 +341,16 @@ def fit_logistic(features: Floats, labels: Ints, strength: float, start: Floats 
     signs = 2.0 * labels - 1
 
     def loss(point: Floats) -> tuple[float, Floats]:
+        # All of it divided by C: else a small C makes the whole loss so small that the search stops where it starts.
         margins = signs * (features @ point[:-1] + point[-1])
         # 1 / (1 + exp(m)) by tanh, which does not overflow.
-        pulls = -strength * signs * 0.5 * (1 - np.tanh(margins / 2))
-        slope = np.append(features.T @ pulls + point[:-1], pulls.sum())
-        return float(point[:-1] @ point[:-1] / 2 + strength * np.logaddexp(0, -margins).sum()), slope
+        pulls = -signs * 0.5 * (1 - np.tanh(margins / 2))
+        slope = np.append(features.T @ pulls + point[:-1] / strength, pulls.sum())
+        return float(point[:-1] @ point[:-1] / (2 * strength) + np.logaddexp(0, -margins).sum()), slope
 
     begin = np.zeros(features.shape[1] + 1) if start is None else start
-    found: Floats = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "gtol": 1e-6}).x
+    options = {"maxiter": 2000, "gtol": 1e-6, "ftol": 1e-12}
+    found: Floats = minimize(loss, begin, jac=True, method="L-BFGS-B", options=options).x
     return found
 
 
