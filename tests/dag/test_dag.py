@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sembench.registry import Plan
 from tests.conftest import ROOT, run_snakemake
 
 SCALES = ("smoke", "demo", "small", "full")
@@ -64,6 +65,16 @@ def test_the_analogy_paper_needs_packages_only(project: Path) -> None:
     found = jobs(project, "analogy", "--config", "scale=demo", SEMBENCH_MIRROR="")
     assert found["fetch_mini_bats"] == found["build_dsbats_sn"] == found["build_dsbats4cl"] == 1
     assert "fetch_bats" not in found
+
+
+def test_one_method_on_top_of_the_other_trains_both_first(project: Path) -> None:
+    found = jobs(project, "beyond", "--config", "scale=demo")
+    # SimCSE, DSBATS4CL, DefSent, and each of the first two on top of the other.
+    assert found["train_contrastive"] == 5
+    assert found["score_run"] == 2 * 6
+    chained = Plan("demo", root=project).spec("analogy_on_simcse_distilbert", 42)
+    found = jobs(project, f"results/demo/runs/{chained.id}/run.json", "--config", "scale=demo")
+    assert found["train_contrastive"] == 2
 
 
 def test_fetch_only_fetches(project: Path) -> None:

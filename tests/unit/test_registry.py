@@ -62,6 +62,36 @@ def test_the_registry_is_sound_at_every_scale() -> None:
             r"key 'temperature': Input should be greater than 0 \(given: -1\)",
         ),
         (
+            "variants.yaml",
+            lambda v: v["analogy_on_simcse_bert"].update(start="unsup_simcse_bert"),
+            r"variant 'unsup_simcse_bert' is not in the registry; did you mean 'unsup_simcse_bert_base'",
+        ),
+        (
+            "variants.yaml",
+            lambda v: v["analogy_on_simcse_bert"].update(start="bert_base"),
+            r"variant 'analogy_on_simcse_bert': 'bert_base' is not trained; start from a trained variant",
+        ),
+        (
+            "variants.yaml",
+            lambda v: v["analogy_on_simcse_bert"].update(start="unsup_simcse_roberta_base"),
+            r"'unsup_simcse_roberta_base' has the backbone roberta_base, not bert_base_uncased; use the same",
+        ),
+        (
+            "variants.yaml",
+            lambda v: v["analogy_bert"].update(start="simcse_on_analogy_bert"),
+            r"variant '\w+': starts from itself through '\w+'; break the circle",
+        ),
+        (
+            "tables/beyond_table_cross.yaml",
+            lambda v: v["groups"][0]["rows"][1].update(before="distilbrt"),
+            r"row 'distilbert_simcse': row 'distilbrt' is not in the registry; did you mean 'distilbert'",
+        ),
+        (
+            "tables/beyond_table_cross.yaml",
+            lambda v: v["columns"][3].update(gain_of="stsbb"),
+            r"column 'gain_stsb': column 'stsbb' is not in the registry; did you mean 'stsb'",
+        ),
+        (
             "datasets.yaml",
             lambda v: v["sick"]["files"][0].update(sha265="0"),
             r"data set|dataset 'sick': unknown key 'files\.0\.sha265'; did you mean 'sha256'",
@@ -242,3 +272,45 @@ def test_costly_stages_are_locked() -> None:
             f"code of stage '{name}' changed: raise its version in registry/stages.yaml if results can change, "
             f'then run: sembench relock {name} --why "..."'
         )
+
+
+def test_a_run_starts_from_the_run_of_the_same_seed() -> None:
+    plan = Plan("demo", root=ROOT)
+    chained = plan.spec("analogy_on_simcse_distilbert", 7)
+    assert chained.start == plan.spec("unsup_simcse_distilbert", 7).id
+    assert RunSpec.from_json(chained.canonical) == chained
+    # The run it starts from is part of its recipe, and a variant without a start has none in its name.
+    assert "start" not in json.loads(plan.spec("analogy_distilbert", 7).canonical)
+
+
+def test_another_recipe_of_the_start_is_another_run(project: Path) -> None:
+    before = Plan("demo", root=project).spec("analogy_on_simcse_distilbert", 7).id
+    edit(project, "variants.yaml", lambda v: v["unsup_simcse_distilbert"]["recipe"].update(learning_rate=1e-5))
+    assert Plan("demo", root=project).spec("analogy_on_simcse_distilbert", 7).id != before
+
+
+def test_a_run_that_only_others_start_from_is_planned(project: Path) -> None:
+    edit(project, "tables/beyond_table_cross.yaml", lambda v: v["groups"][0]["rows"].pop(1))
+    edit(
+        project,
+        "tables/beyond_table_cross.yaml",
+        lambda v: [row.pop("before", 0) for row in v["groups"][0]["rows"]],
+    )
+    plan = Plan("demo", root=project, papers=["beyond"])
+    assert plan.spec("unsup_simcse_distilbert", 42).id in plan.shown_runs
+
+
+def test_a_scale_lays_its_overlay_over_all_that_extends_a_variant(project: Path) -> None:
+    edit(
+        project,
+        "scales.yaml",
+        lambda v: v["demo"].update(variants={"analogy": {"recipe": {"max_steps": 5, "batch_size": 3}}}),
+    )
+    plan = Plan("demo", root=project)
+    recipes = {key: plan.spec(key, 1).recipe for key in ("analogy_bert", "analogy_on_simcse_distilbert")}
+    assert {(r.max_steps, r.batch_size) for r in recipes.values()} == {(5, 3)}
+    assert plan.spec("unsup_simcse_distilbert", 1).recipe.max_steps == 30
+    # The nearer overlay wins.
+    edit(project, "scales.yaml", lambda v: v["demo"]["variants"].update(analogy_bert={"recipe": {"max_steps": 9}}))
+    recipe = Plan("demo", root=project).spec("analogy_bert", 1).recipe
+    assert (recipe.max_steps, recipe.batch_size) == (9, 3)

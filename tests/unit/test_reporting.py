@@ -153,6 +153,48 @@ def test_the_average_over_seeds_is_the_mean_of_the_averages(full: Plan):
     assert cell.verdict == "matches"
 
 
+STS_TABLE = "analogy_table_sts"
+
+
+def poolings(plan: Plan) -> list[dict[str, Any]]:
+    """Return STS of BERT before and after, as the analogy paper's table has it: 20 and 61, 63 by [CLS]; 50 by mean."""
+    return [
+        *all_columns(plan, "bert_base", "cls", [[0.20] * 7]),
+        *all_columns(plan, "bert_base", "mean", [[0.50] * 7]),
+        *all_columns(plan, "analogy_bert", "cls", [[0.61] * 7, [0.63] * 7]),
+    ]
+
+
+def test_a_gain_is_what_training_added(tmp_path: Path):
+    plan = Plan("full", root=project(tmp_path), seeds=[1, 2])
+    built = cells.build_cells(plan, STS_TABLE, records_frame(poolings(plan)))
+    gain = cell_of(built, "bert_cls_tuned", "gain")
+    # (61 + 63) / 2 - 20, and the spread of 41 and 43.
+    assert (gain.value, gain.n_seeds) == (pytest.approx(42.0), 2)
+    assert gain.sd == pytest.approx(2**0.5)
+    assert (gain.paper_value, gain.delta) == (43.6, pytest.approx(-1.6))
+    assert "62.52 - 18.63 = 43.89" in gain.note
+    assert cell_of(built, "bert_cls", "gain").reason == "no gain: nothing stands before this row"
+    # Measured before, not after: no gain, but a failure to look into.
+    assert cell_of(built, "bert_mean_tuned", "gain").status == "failed"
+    assert cell_of(built, "roberta_cls_tuned", "gain").reason == "no value of RoBERTa"
+
+
+def test_the_row_nearest_to_a_printed_number_is_named(tmp_path: Path):
+    plan = Plan("full", root=project(tmp_path), seeds=[1, 2])
+    text = tables.render_markdown(tables.table_view(plan, STS_TABLE, records_frame(poolings(plan))))
+    assert "Nearest to the printed 18.63 (Avg.), and so the paper-like setting: BERT under cls, 20.00" in text
+    assert "Nearest to the printed 62.52" not in text  # only one row was measured, which is no choice
+
+
+def test_a_lost_number_says_so(tmp_path: Path):
+    plan = Plan("full", root=project(tmp_path), seeds=[1])
+    built = cells.build_cells(plan, "analogy_table_mrpc", records_frame([]))
+    assert {(cell.paper_value, cell.note) for cell in built} == {(None, plan.table("analogy_table_mrpc").lost)}
+    for key, shown in (("analogy_table_mrpc", "keeps no number of it"), (STS_TABLE, "one average before and after")):
+        assert shown in tables.render_html(tables.table_view(plan, key, records_frame([])), plan.root)
+
+
 def test_an_average_names_the_parts_that_are_missing(small: Plan):
     cell = cell_of(cells.build_cells(small, TABLE, frame_of(small)), "minilm", "avg")
     assert (cell.status, cell.value, cell.runs) == ("missing", None, ())

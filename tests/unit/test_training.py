@@ -196,3 +196,37 @@ def test_run_json_holds_the_spec(saved: tuple[Path, Trained, RunSpec]) -> None:
     story = json.loads((folder / "run.json").read_text())
     assert RunSpec.model_validate(story["spec"]) == spec
     assert story["train_rows"] == 40
+
+
+def test_a_run_can_start_from_another_run(saved: tuple[Path, Trained, RunSpec], dev: Pairs) -> None:
+    folder, first, _ = saved
+    assert "cls_mlp" in load_encoder(folder).readouts
+    found = run(folder, dev, RECIPE.model_copy(update={"head": "none", "learning_rate": 1e-12}))
+    # It begins where the first one was kept, without that one's head.
+    assert found.curve[0]["dev"] == pytest.approx(first.best["dev"], abs=1e-6)
+    assert "cls_mlp" not in found.encoder.readouts
+    for name, value in load_file(folder / "model.safetensors").items():
+        torch.testing.assert_close(found.encoder.model.state_dict()[name], value, atol=1e-7, rtol=0)
+
+
+def test_a_run_through_the_pooler_trains_and_keeps_it(smoke_backbones: Path, dev: Pairs, tmp_path: Path) -> None:
+    recipe = RECIPE.model_copy(update={"head": "none", "readout": "pooler", "select_by": "pooler"})
+    found = run(smoke_backbones / "smoke_bert", dev, recipe)
+    before = load_file(smoke_backbones / "smoke_bert" / "model.safetensors")["pooler.dense.weight"]
+    assert not torch.equal(found.encoder.model.pooler.dense.weight, before)
+    spec = Plan("smoke", root=ROOT).spec("unsup_simcse_bert_base", 1).model_copy(update={"recipe": recipe})
+    save_run(found, spec, smoke_backbones / "smoke_bert", "pooler", tmp_path, {})
+    loaded = load_encoder(tmp_path)
+    vectors = loaded.encode(sentences(5), ["pooler"])["pooler"]
+    np.testing.assert_allclose(vectors, found.encoder.encode(sentences(5), ["pooler"])["pooler"], atol=1e-6)
+    model = AutoModel.from_pretrained(tmp_path)
+    tokens = AutoTokenizer.from_pretrained(tmp_path)(sentences(5), padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = model(**tokens).pooler_output
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+def test_an_encoder_without_a_pooler_cannot_train_through_it(smoke_backbones: Path, dev: Pairs) -> None:
+    recipe = RECIPE.model_copy(update={"head": "none", "readout": "pooler", "select_by": "pooler"})
+    with pytest.raises(SembenchError, match="smoke_roberta has no pooler to train through; choose another read-out"):
+        run(smoke_backbones / "smoke_roberta", dev, recipe)
