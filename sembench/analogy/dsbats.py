@@ -185,10 +185,13 @@ def _not_found(used: Sequence[WordPair], check: Filter) -> pd.DataFrame:
 
 def _small_clusters(sizes: pd.DataFrame, options: BuildOptions) -> tuple[str, ...]:
     told = []
-    for key, pairs, size in zip(sizes.index, sizes["word_pairs"], sizes["definition_pairs"], strict=True):
+    for key, pairs, found, size in sizes[["word_pairs", "found", "definition_pairs"]].itertuples(name=None):
         counts = f"{size} definition pairs from {pairs} word pairs"
         if not size:
-            raise SembenchError(f"relation {key} is empty: {counts}; see the filter's report, or leave {key} out")
+            raise SembenchError(
+                f"relation {key} is empty: {counts}, of which the inventory knows both words in {found}; "
+                f"widen its rules in registry/relations.yaml, or leave {key} out of the relations"
+            )
         if size < options.min_pairs:
             told.append(f"relation {key} has {counts}, fewer than the {options.min_pairs} asked for")
     if told and options.below_min == "error":

@@ -349,8 +349,9 @@ def fit_logistic(features: Floats, labels: Ints, strength: float, start: Floats 
         return float(point[:-1] @ point[:-1] / (2 * strength) + np.logaddexp(0, -margins).sum()), slope
 
     begin = np.zeros(features.shape[1] + 1) if start is None else start
-    options = {"maxiter": 2000, "gtol": 1e-6, "ftol": 1e-12}
-    found: Floats = minimize(loss, begin, jac=True, method="L-BFGS-B", options=options).x
+    found: Floats = minimize(
+        loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "gtol": 1e-6, "ftol": 1e-12}
+    ).x
     return found
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from pydantic import Field
 
 from sembench.errors import SembenchError, unknown
+from sembench.files import sha256_of
 from sembench.registry.available import availability
-from sembench.registry.layout import ScaleLayout, corpus
+from sembench.registry.layout import ScaleLayout, babelnet_cache, corpus
 from sembench.registry.load import DERIVED, Registry, load_registry, merged, parse
 from sembench.registry.models import (
     AnyFigure,
@@ -135,7 +136,7 @@ class Plan:
         self.seeds = seeds or self.scale.seeds
         self.mirror = mirror
         self.partial = partial
-        self.analogy_config = dict(analogy or {})
+        self.analogy_config = {key: value for key, value in (analogy or {}).items() if value}
         self.papers = papers or []
         self.layout = ScaleLayout(scale)
         self.suites = {key: self._suite(key) for key in self.registry.suites}
@@ -156,7 +157,11 @@ class Plan:
             root=root,
             partial=bool(config.get("partial", False)),
             papers=_papers(config.get("papers")),
-            analogy={key: config[key] for key in ("relations", "inventory", "dump") if config.get(key)},
+            analogy={
+                "relations": _relations(config.get("relations")),
+                "inventory": config.get("inventory"),
+                "dump": config.get("dump"),
+            },
         )
 
     def environment(self) -> dict[str, str]:
@@ -206,8 +211,6 @@ class Plan:
         inventory = str(self.analogy_config.get("inventory", "wordnet"))
         if inventory not in INVENTORIES:
             raise unknown("inventory", inventory, INVENTORIES, "config.yaml")
-        if (inventory == "dump") != ("dump" in self.analogy_config):
-            raise SembenchError("config.yaml: 'inventory: dump' and 'dump: FILE' belong together; set both or neither")
         options = self.registry.analogy
         relations = self.analogy_config.get("relations")
         # Every part of speech is asked for only where asking costs nothing; over HTTP the report would cost days.
@@ -218,12 +221,29 @@ class Plan:
                 "bats": self._pin(self.dataset_key("bats")).model_dump(),
                 "wordnet": self._pin("wordnet").pin,
                 "inventory": inventory,
+                **self._senses_pin(inventory),
                 "build": build,
                 "augment": options.get("augment", {}),
                 "rules": digest8(self.registry.analogy_rules),
                 "stage": self.registry.stages["analogy"].version,
             }
         )
+
+    def _senses_pin(self, inventory: str) -> dict[str, str]:
+        """Pin a user's own senses: a dump by its content, BabelNet by which answers are here, as none ever changes."""
+        if (inventory == "dump") != ("dump" in self.analogy_config):
+            raise SembenchError("config.yaml: 'inventory: dump' and 'dump: FILE' belong together; set both or neither")
+        if inventory == "babelnet":
+            answers = (self.root / babelnet_cache()).glob("*/*/*/*.json")
+            return {"senses": digest8(canonical_json(sorted(path.name for path in answers)))}
+        if inventory == "dump":
+            path = self.root / str(self.analogy_config["dump"])
+            if not path.is_file():
+                raise SembenchError(
+                    f"the dump '{path}' does not exist; mend 'dump' in config.yaml, or export one first"
+                )
+            return {"senses": sha256_of(path)[:16]}
+        return {}
 
     def analogy_missing(self) -> str | None:
         """Return why the analogy data sets cannot be made at this scale, or None."""
@@ -540,6 +560,14 @@ def _papers(value: Any) -> list[str] | None:
         if paper not in PAPERS:
             raise unknown("paper", str(paper), PAPERS, "config.yaml")
     return chosen
+
+
+def _relations(value: Any) -> list[str] | None:
+    if value is None or isinstance(value, str):
+        return [value] if value else None
+    if not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        raise SembenchError(f"config.yaml: 'relations' must be a list such as [E07, L04], not {value!r}")
+    return value
 
 
 def _seeds(value: Any) -> list[int] | None:

@@ -90,6 +90,9 @@ def test_fetch_only_fetches(project: Path) -> None:
         ("scale=dmeo", "scale 'dmeo' is not in registry/scales.yaml; did you mean 'demo'?"),
         ("sede=3", "key 'sede' is not in config.yaml; did you mean 'seeds'?"),
         ("seeds=3", "'seeds' must be a list of whole numbers"),
+        ("relations={E07: 1}", "'relations' must be a list such as [E07, L04]"),
+        ("inventory=dump", "'inventory: dump' and 'dump: FILE' belong together"),
+        ("inventory=wordnett", "inventory 'wordnett' is not in config.yaml; did you mean 'wordnet'?"),
         ("mirror=/nowhere/at/all", "the mirror folder '/nowhere/at/all' does not exist"),
     ],
 )

@@ -314,3 +314,26 @@ def test_a_scale_lays_its_overlay_over_all_that_extends_a_variant(project: Path)
     edit(project, "scales.yaml", lambda v: v["demo"]["variants"].update(analogy_bert={"recipe": {"max_steps": 9}}))
     recipe = Plan("demo", root=project).spec("analogy_bert", 1).recipe
     assert (recipe.max_steps, recipe.batch_size) == (9, 3)
+
+
+def test_other_senses_are_other_runs(project: Path) -> None:
+    def name(**config: object) -> str:
+        return Plan.from_config({"scale": "demo", **config}, root=project).spec("analogy_bert", 1).id
+
+    dump = project / "own.jsonl"
+    dump.write_text("{}\n")
+    first = name(inventory="dump", dump=str(dump))
+    dump.write_text("{} \n")
+    second = name(inventory="dump", dump=str(dump))
+    asked = name(inventory="babelnet")
+    answer = project / "results/data/babelnet/v9/getSynset/ab/ab12.json"
+    answer.parent.mkdir(parents=True)
+    answer.write_text("{}")
+    assert len({name(), first, second, asked, name(inventory="babelnet")}) == 5
+    assert name(relations="E07") == name(relations=["E07"]) != name()
+
+
+def test_a_dump_that_is_not_there_is_named(project: Path) -> None:
+    plan = Plan.from_config({"scale": "demo", "inventory": "dump", "dump": "own.jsonl"}, root=project)
+    with pytest.raises(SembenchError, match=r"the dump '.*own\.jsonl' does not exist; mend 'dump' in config\.yaml"):
+        _ = plan.analogy_params
