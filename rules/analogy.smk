@@ -1,39 +1,42 @@
 # Word analogies become sentence relations: BATS words, senses from an inventory, a filter, DSBATS-sn and DSBATS4CL.
-# Inputs: BATS (or the project's own small one) and WordNet. Outputs: results/<scale>/analogy.
+# Inputs: BATS (or the project's own small one), WordNet, a dictionary. Outputs: results/<scale>/analogy.
 
 from sembench.analogy.rules import check_options
 
 check_options(PLAN.registry.analogy)
+BATS, WORDNET, DICTIONARY = map(PLAN.dataset_key, ("bats", "wordnet", "gcide"))
 
 
 rule prepare_wordnet:
     """Lay WordNet 3.0 out as nltk's reader wants it."""
     input:
-        files=dataset_files("wordnet"),
+        files=dataset_files(WORDNET),
     output:
         database=[
-            wordnet_root() / "corpora/wordnet" / name
+            wordnet_root(WORDNET) / "corpora/wordnet" / name
             for name in ("data.noun", "index.noun", "lexnames")
         ],
     log:
-        "results/data/logs/prepare_wordnet.log",
+        f"results/data/logs/prepare_{WORDNET}.log",
     benchmark:
-        "results/data/benchmarks/prepare_wordnet.jsonl"
+        f"results/data/benchmarks/prepare_{WORDNET}.jsonl"
     localrule: True
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        key=WORDNET,
     message:
-        "preparing WordNet 3.0"
+        "preparing WordNet"
     shell:
-        "python workflow_scripts/prepare_wordnet.py 2>&1 | tee {log:q}"
+        "python workflow_scripts/prepare_wordnet.py {params.key:q} 2>&1 | tee {log:q}"
 
 
 rule build_dsbats_sn:
     """Definition sentences for word pairs, filtered by relation (analogy paper, Section 3)."""
     input:
-        bats=dataset_files(PLAN.dataset_key("bats")),
+        bats=dataset_files(BATS),
         wordnet=rules.prepare_wordnet.output.database,
         dump=lambda wildcards: PLAN.analogy_config.get("dump", []),
     output:
@@ -52,11 +55,12 @@ rule build_dsbats_sn:
         runtime=30,
     params:
         job=PLAN.analogy_params,
+        senses=str(wordnet_root(WORDNET)),
     message:
         "building DSBATS-sn"
     shell:
         "python workflow_scripts/build_dsbats_sn.py --job {params.job:q} --out {output.pairs:q}"
-        " --dump {input.dump:q} 2>&1 | tee {log:q}"
+        " --wordnet {params.senses:q} --dump {input.dump:q} 2>&1 | tee {log:q}"
 
 
 rule build_dsbats4cl:
@@ -86,9 +90,9 @@ rule build_dsbats4cl:
 rule build_dsbats_open:
     """Definition pairs from a dictionary that is not WordNet, and the project's own: what SRSD is tested on."""
     input:
-        bats=dataset_files(PLAN.dataset_key("bats")),
+        bats=dataset_files(BATS),
         wordnet=rules.prepare_wordnet.output.database,
-        dictionary=dataset_files("gcide"),
+        dictionary=dataset_files(DICTIONARY),
     output:
         pairs=str(PLAN.layout.analogy("dsbats_open.parquet")),
         sizes=str(PLAN.layout.analogy("open_sizes.csv")),
@@ -103,8 +107,10 @@ rule build_dsbats_open:
         runtime=30,
     params:
         job=PLAN.analogy_params,
+        senses=str(wordnet_root(WORDNET)),
+        dictionary=str(dataset_folder(DICTIONARY)),
     message:
         "building DSBATS-open"
     shell:
         "python workflow_scripts/build_dsbats_open.py --job {params.job:q} --out {output.pairs:q}"
-        " --sizes {output.sizes:q} 2>&1 | tee {log:q}"
+        " --sizes {output.sizes:q} --wordnet {params.senses:q} --dictionary {params.dictionary:q} 2>&1 | tee {log:q}"

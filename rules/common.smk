@@ -14,6 +14,7 @@ from sembench.registry.layout import (
     backbone as backbone_folder,
     corpus as corpus_path,
     dataset_file,
+    dataset_folder,
     manifest,
     wordnet_root,
 )

@@ -14,7 +14,7 @@ from sembench.errors import SembenchError, unknown
 from sembench.evaluation.score import read_parts
 from sembench.evaluation.score import score as score_parts
 from sembench.registry import Plan, RunSpec
-from sembench.registry.layout import DATA, backbone
+from sembench.registry.layout import DATA, backbone, dataset_folder
 from sembench.registry.load import DERIVED
 from sembench.registry.models import Suite
 from sembench.results.records import labelled
@@ -47,7 +47,7 @@ def score_model(
         _have(plan, key, say)
     made = plan.root / plan.layout.analogy("")
     parts = read_parts(
-        chosen, plan.registry.datasets, lambda key: made if key in DERIVED else plan.root / DATA / "sets" / key
+        chosen, plan.registry.datasets, lambda key: made if key in DERIVED else plan.root / dataset_folder(key)
     )
     encoder = load_encoder(folder)
     used = set_precision(encoder, precision)
@@ -103,7 +103,7 @@ def _built(plan: Plan, key: str, say: Say) -> Path:
             raise SembenchError(f"backbone '{key}' cannot be built at scale {plan.name}: {reason}")
         if entry.dataset:
             _fetch(plan, plan.dataset_key(entry.dataset), say)
-        source = plan.root / DATA / "sets" / plan.dataset_key(entry.dataset) if entry.dataset else None
+        source = plan.root / dataset_folder(plan.dataset_key(entry.dataset)) if entry.dataset else None
         say(f"building the model folder of {entry.title}")
         build_backbone(key, entry, source, folder)
     return folder

@@ -7,7 +7,7 @@ import argparse
 from sembench.encoders.backbones import build_backbone
 from sembench.errors import explained, unknown
 from sembench.registry import load_registry
-from sembench.registry.layout import DATA, backbone
+from sembench.registry.layout import backbone, dataset_folder
 
 
 @explained
@@ -20,7 +20,7 @@ def main() -> None:
     if given.backbone not in backbones:
         raise unknown("backbone", given.backbone, backbones, "registry/backbones.yaml")
     entry = backbones[given.backbone]
-    source = DATA / "sets" / entry.dataset if entry.dataset else None
+    source = dataset_folder(entry.dataset) if entry.dataset else None
     build_backbone(given.backbone, entry, source, backbone(given.backbone))
 
 

@@ -13,7 +13,7 @@ from sembench.analogy.rules import BuildOptions, load_rules
 from sembench.errors import explained
 from sembench.files import atomic_path
 from sembench.registry import project_root
-from sembench.registry.layout import DATA, wordnet_root
+from sembench.registry.layout import dataset_folder
 from sembench.registry.load import parse
 from sembench.results.records import write_parquet
 
@@ -25,11 +25,13 @@ def main() -> None:
     parser.add_argument("--job", required=True, help="canonical JSON of words, senses, rules and options")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", type=Path, required=True)
+    parser.add_argument("--wordnet", type=Path, required=True, help="folder made by prepare_wordnet")
+    parser.add_argument("--dictionary", type=Path, required=True, help="folder with GCIDE")
     given = parser.parse_args()
     job, registry = json.loads(given.job), project_root() / "registry"
     relations = parse(BuildOptions, job["build"], "registry/analogy.yaml, build").relations
-    pairs = read_bats(DATA / "sets" / job["bats"]["key"], relations, read_corrections(registry / "corrections.tsv"))
-    dictionary = Gcide(DATA / "sets" / "gcide", wordnet_letters(wordnet_root() / "corpora" / "wordnet"))
+    pairs = read_bats(dataset_folder(job["bats"]["key"]), relations, read_corrections(registry / "corrections.tsv"))
+    dictionary = Gcide(given.dictionary, wordnet_letters(given.wordnet / "corpora" / "wordnet"))
     own = read_sentence_pairs(registry / "dsbats_open.tsv", "sembench")
     own = own[own["relation"].isin(relations)]
     rules = load_rules(registry / "relations.yaml")

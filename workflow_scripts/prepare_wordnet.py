@@ -1,16 +1,22 @@
-"""Lay the fetched WordNet 3.0 database out for nltk's reader."""
+"""Lay a fetched database of WordNet out for nltk's reader."""
 
 from __future__ import annotations
 
-from sembench.analogy.inventory.wordnet import prepare_wordnet
+import argparse
+
+from sembench.analogy.inventory.wordnet import DATA_NOUN_SHA256, prepare_wordnet
 from sembench.errors import explained
-from sembench.registry.layout import DATA, wordnet_root
+from sembench.registry.layout import dataset_folder, wordnet_root
 
 
 @explained
 def main() -> None:
-    """Prepare the folder."""
-    prepare_wordnet(DATA / "sets" / "wordnet", wordnet_root())
+    """Read the command line and prepare the folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("key", help="data set that holds the database's files")
+    key = parser.parse_args().key
+    # Scale smoke has an invented database, of which nothing is to be checked.
+    prepare_wordnet(dataset_folder(key), wordnet_root(key), DATA_NOUN_SHA256 if key == "wordnet" else None)
 
 
 if __name__ == "__main__":

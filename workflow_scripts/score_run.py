@@ -15,7 +15,7 @@ from sembench.encoders.transformer import set_precision
 from sembench.errors import SembenchError, explained
 from sembench.evaluation.score import read_parts, score
 from sembench.registry import load_registry
-from sembench.registry.layout import DATA
+from sembench.registry.layout import dataset_folder
 from sembench.registry.load import DERIVED, parse
 from sembench.registry.models import Suite
 from sembench.results.records import labelled, records_frame, write_parquet
@@ -38,7 +38,7 @@ def main() -> None:
     job = json.loads(given.job)
     suites = {key: parse(Suite, entry, f"job, suite '{key}'") for key, entry in job["suites"].items()}
     made = given.scores.parents[2] / "analogy"
-    parts = read_parts(suites, load_registry().datasets, lambda key: made if key in DERIVED else DATA / "sets" / key)
+    parts = read_parts(suites, load_registry().datasets, lambda key: made if key in DERIVED else dataset_folder(key))
     encoder = load_encoder(given.model)
     precision = set_precision(encoder, job["precision"])
     try:

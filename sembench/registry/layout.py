@@ -11,14 +11,19 @@ STATIC_FILES = ("encoder.json", "vectors.safetensors", "vocab.txt")
 PACKAGE_FILES = ("encoder.json",)
 
 
+def dataset_folder(key: str) -> Path:
+    """Return the folder of a fetched data set."""
+    return DATA / "sets" / key
+
+
 def dataset_file(key: str, name: str) -> Path:
     """Return the path of a fetched file."""
-    return DATA / "sets" / key / name
+    return dataset_folder(key) / name
 
 
 def manifest(key: str) -> Path:
     """Return the path of the record of what was fetched, from where, with which checksums."""
-    return DATA / "sets" / key / "manifest.json"
+    return dataset_folder(key) / "manifest.json"
 
 
 def corpus(key: str) -> Path:
@@ -26,9 +31,9 @@ def corpus(key: str) -> Path:
     return DATA / "corpora" / f"{key}.txt"
 
 
-def wordnet_root() -> Path:
-    """Return the folder that nltk's reader takes: the database lies in its ``corpora/wordnet``."""
-    return DATA / "wordnet"
+def wordnet_root(key: str) -> Path:
+    """Return the folder that nltk's reader takes, made of a data set: the database lies in its ``corpora/wordnet``."""
+    return DATA / "inventories" / key
 
 
 def babelnet_cache() -> Path:

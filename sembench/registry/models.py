@@ -389,6 +389,7 @@ class Scale(Strict):
     suites: dict[str, dict[str, Any]] = {}
     substitutes: dict[str, str] = Field({}, description="data set or backbone key -> the one used instead")
     fallbacks: dict[str, str] = Field({}, description="data set key -> the one used where the first cannot be had")
+    relations: list[str] = Field([], description="word relations unless config.yaml names some; none: the 20 semantic")
     score_precision: Literal["fp32", "bf16", "auto"] = "fp32"
 
 

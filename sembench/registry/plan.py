@@ -212,14 +212,14 @@ class Plan:
         if inventory not in INVENTORIES:
             raise unknown("inventory", inventory, INVENTORIES, "config.yaml")
         options = self.registry.analogy
-        relations = self.analogy_config.get("relations")
+        relations = self.analogy_config.get("relations") or self.scale.relations
         # Every part of speech is asked for only where asking costs nothing; over HTTP the report would cost days.
         build = {"every_pos": inventory == "wordnet", **options.get("build", {})}
         build |= {"relations": relations} if relations else {}
         return canonical_json(
             {
                 "bats": self._pin(self.dataset_key("bats")).model_dump(),
-                "wordnet": self._pin("wordnet").pin,
+                "wordnet": self._pin(self.dataset_key("wordnet")).pin,
                 "inventory": inventory,
                 **self._senses_pin(inventory),
                 "build": build,
@@ -247,12 +247,13 @@ class Plan:
 
     def analogy_missing(self) -> str | None:
         """Return why the analogy data sets cannot be made at this scale, or None."""
-        return self.dataset_missing(self.dataset_key("bats")) or self.dataset_missing("wordnet")
+        reasons = (self.dataset_missing(self.dataset_key(key)) for key in ("bats", "wordnet"))
+        return next((reason for reason in reasons if reason), None)
 
     def data_missing(self, key: str) -> str | None:
         """Return why training data, fetched or made here, cannot be had at this scale, or None."""
         if key == "dsbats_open":
-            return self.analogy_missing() or self.dataset_missing("gcide")
+            return self.analogy_missing() or self.dataset_missing(self.dataset_key("gcide"))
         return self.analogy_missing() if key in DERIVED else self.dataset_missing(key)
 
     def data_path(self, key: str) -> Path:
@@ -544,9 +545,9 @@ class Plan:
         for job in {self.suite_job(suite) for suite in suites}:
             needed |= {task.dataset for suite in self.job_suites(job).values() for task in suite.tasks.values()}
         if self.frames or needed & set(DERIVED):
-            needed |= {self.dataset_key("bats"), "wordnet"}
+            needed |= {self.dataset_key("bats"), self.dataset_key("wordnet")}
         if "dsbats_open" in needed or any(entry.source == "open_sizes.csv" for entry in self.frames.values()):
-            needed |= {"gcide"}
+            needed |= {self.dataset_key("gcide")}
         return sorted(needed - set(DERIVED))
 
 

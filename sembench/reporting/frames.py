@@ -48,7 +48,13 @@ def write_frame(plan: Plan, key: str) -> list[Path]:
 
 
 def _cells(frame: pd.DataFrame) -> list[list[str]]:
-    return [[str(value) for value in row] for row in frame.itertuples(index=False)]
+    # Words of several parts are written with underscores in BATS.
+    return [[str(value).replace("_", " ") for value in row] for row in frame.itertuples(index=False)]
+
+
+def _caption(spec: FrameTable, frame: pd.DataFrame) -> str:
+    nothing = "" if len(frame) else " None of these relations is among those that were asked for."
+    return spec.caption + nothing
 
 
 def frame_markdown(spec: FrameTable, frame: pd.DataFrame) -> str:
@@ -56,7 +62,7 @@ def frame_markdown(spec: FrameTable, frame: pd.DataFrame) -> str:
     rows = [[markdown_escape(cell) for cell in row] for row in [list(frame.columns), *_cells(frame)]]
     rows.insert(1, [":--"] * len(frame.columns))
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"## {markdown_escape(spec.title)}\n\n{markdown_escape(spec.caption)}\n\n{table}\n"
+    return f"## {markdown_escape(spec.title)}\n\n{markdown_escape(_caption(spec, frame))}\n\n{table}\n"
 
 
 def frame_latex(key: str, spec: FrameTable, frame: pd.DataFrame) -> str:
@@ -68,7 +74,7 @@ def frame_latex(key: str, spec: FrameTable, frame: pd.DataFrame) -> str:
         rf"\begin{{tabular}}{{{'l' * len(frame.columns)}}}",
         *(r"\toprule", head, r"\midrule", *body, r"\bottomrule"),
         r"\end{tabular}",
-        rf"\caption{{{latex_escape(spec.title)}. {latex_escape(spec.caption)}}}",
+        rf"\caption{{{latex_escape(spec.title)}. {latex_escape(_caption(spec, frame))}}}",
         rf"\label{{tab:{key.replace('_', '-')}}}",
         r"\end{table*}",
     ]
@@ -79,7 +85,11 @@ def frame_html(plan: Plan, key: str, frame: pd.DataFrame) -> str:
     """Return the table as an HTML fragment."""
     spec = plan.registry.frames[key]
     template = environment(plan.root).get_template("frame.html.j2")
-    return str(template.render(id=key, spec=spec, columns=list(frame.columns), rows=_cells(frame)))
+    return str(
+        template.render(
+            id=key, title=spec.title, caption=_caption(spec, frame), columns=list(frame.columns), rows=_cells(frame)
+        )
+    )
 
 
 def frame_views(plan: Plan) -> list[str]:

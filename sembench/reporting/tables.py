@@ -121,8 +121,8 @@ def _shared(cells: Sequence[Cell]) -> str:
 def _method(plan: Plan, table_id: str) -> str:
     spec = plan.table(table_id)
     metrics = [column.metric for column in shown_columns(plan, table_id) if column.metric]
-    names = " and ".join(dict.fromkeys(metric.metric for metric in metrics))
-    aggregations = " and ".join(dict.fromkeys(metric.aggregation for metric in metrics))
+    names = ", ".join(dict.fromkeys(metric.metric for metric in metrics))
+    aggregations = ", ".join(dict.fromkeys(metric.aggregation for metric in metrics))
     times = f" x {spec.times:g}" if spec.times != 1 else ""
     return f"Shown: {names}{times}, aggregation {aggregations}, read-out as named in each row. {LEGEND}"
 

@@ -174,7 +174,7 @@ def test_a_gain_is_what_training_added(tmp_path: Path):
     assert gain.sd == pytest.approx(2**0.5)
     assert (gain.paper_value, gain.delta) == (43.6, pytest.approx(-1.6))
     assert "62.52 - 18.63 = 43.89" in gain.note
-    assert cell_of(built, "bert_cls", "gain").reason == "no gain: nothing stands before this row"
+    assert cell_of(built, "bert_cls", "gain").reason == "a gain needs an encoder before it, and this is the first"
     # Measured before, not after: no gain, but a failure to look into.
     assert cell_of(built, "bert_mean_tuned", "gain").status == "failed"
     assert cell_of(built, "roberta_cls_tuned", "gain").reason == "no value of RoBERTa"
@@ -463,16 +463,18 @@ def test_training_curves_come_from_the_runs_own_records(small: Plan):
 
 
 def test_a_data_sets_table_shows_its_columns_in_four_forms(small: Plan):
-    frame = pd.DataFrame({"relation": ["E01", "E01", "L02"], "name": ["a:b", "a:b", "c_d:e"], "word_pairs": [1, 2, 3],
+    frame = pd.DataFrame({"relation": ["E01", "E01", "L02"], "name": ["a:b", "a:b", "c_d:e&f"], "word_pairs": [1, 2, 3],
                           "found": [1, 1, 1], "kept": [1, 1, 1], "definition_pairs": [4, 5, 6]})  # fmt: skip
     path = small.root / small.layout.analogy("sizes.csv")
     path.parent.mkdir(parents=True)
     frame.to_csv(path, index=False)
     texts = {path.suffix: path.read_text() for path in frames.write_frame(small, "analogy_table_2")}
     assert texts[".csv"].splitlines()[0] == "Id,Relation,Word pairs,Both found,Kept,Definition pairs"
-    assert r"c\_d:e" in texts[".tex"]
-    assert r"| L02 | c\_d:e | 3 | 1 | 1 | 6 |" in texts[".md"]
-    assert "<td>c_d:e</td>" in texts[".html"]
+    assert "L02,c_d:e&f,3,1,1,6" in texts[".csv"]
+    # For people words of several parts are written as words.
+    assert r"c d:e\&f" in texts[".tex"]
+    assert "| L02 | c d:e&f | 3 | 1 | 1 | 6 |" in texts[".md"]
+    assert "<td>c d:e&amp;f</td>" in texts[".html"]
     spec = small.registry.frames["analogy_table_2"].model_copy(update={"per_relation": 1, "relations": ["E01"]})
     assert frames.shown_frame(spec, path)["Definition pairs"].tolist() == [4]
     frame.drop(columns="kept").to_csv(path, index=False)

@@ -36,6 +36,30 @@ def test_after_fetching_everything_works_without_a_network(finished: Path) -> No
     assert "network access in a compute step" in guard.stderr, "the guard itself does not work"
 
 
+def test_the_analogy_paper_runs_from_words_to_tables(finished: Path) -> None:
+    """Invented WordNet and dictionary, real rules: DSBATS-sn, DSBATS4CL, training, SRSD, tables."""
+    folder = finished / "results/smoke"
+    pairs = pd.read_parquet(folder / "analogy/dsbats_sn.parquet")
+    assert list(pairs["relation"].unique()) == ["E06", "E07", "E08", "E09"]
+    table = pd.read_csv(folder / "tables/analogy_table_7.csv").set_index(["row", "column"])
+    for row in ("distilbert_cls", "distilbert_cls_tuned", "defsent_distilbert"):
+        low, middle, high = (table.loc[(row, f"leak_free_{name}"), "value"] for name in ("low", "all", "high"))
+        assert low < middle < high
+    gain = table.loc[("distilbert_cls_tuned", "leak_free_gain"), "value"]
+    before, after = (table.loc[(row, "leak_free_all"), "value"] for row in ("distilbert_cls", "distilbert_cls_tuned"))
+    assert gain == pytest.approx(after - before, abs=1e-3)
+    examples = (folder / "tables/analogy_table_4.md").read_text()
+    assert "None of these relations is among those that were asked for." in examples
+
+
+def test_a_chained_run_begins_where_the_other_ended(finished: Path) -> None:
+    [path] = outputs(finished, "smoke/runs/analogy_on_simcse_distilbert.*/run.json")
+    story = json.loads(path.read_text())
+    start = json.loads((path.parents[1] / story["spec"]["start"] / "run.json").read_text())
+    assert start["spec"]["variant"] == "unsup_simcse_distilbert"
+    assert story["curve"][0]["dev"] == pytest.approx(start["best"]["dev"], abs=1e-9)
+
+
 def scores_of(project: Path, variant: str) -> str:
     """Return the score file of an untouched encoder, which needs all sentence pairs and nothing heavy."""
     plan = Plan("smoke", root=project)
