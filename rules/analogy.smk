@@ -68,7 +68,8 @@ rule build_dsbats4cl:
     input:
         pairs=rules.build_dsbats_sn.output.pairs,
     output:
-        rows=str(PLAN.layout.analogy("dsbats4cl.parquet")),
+        rows=str(PLAN.layout.analogy(DERIVED["dsbats4cl"])),
+        held_out=str(PLAN.layout.analogy(DERIVED["dsbats4cl_held_out"])),
     log:
         str(PLAN.layout.base / "logs/build_dsbats4cl.log"),
     benchmark:
@@ -84,15 +85,16 @@ rule build_dsbats4cl:
         "building DSBATS4CL"
     shell:
         "python workflow_scripts/build_dsbats4cl.py --job {params.job:q} --pairs {input.pairs:q}"
-        " --out {output.rows:q} 2>&1 | tee {log:q}"
+        " --out {output.rows:q} --held-out {output.held_out:q} 2>&1 | tee {log:q}"
 
 
 rule build_dsbats_open:
-    """Definition pairs from a dictionary that is not WordNet, and the project's own: what SRSD is tested on."""
+    """What SRSD is tested on: definition pairs from a dictionary that is not WordNet and the project's, or a user's."""
     input:
         bats=dataset_files(BATS),
         wordnet=rules.prepare_wordnet.output.database,
         dictionary=dataset_files(DICTIONARY),
+        own=PLAN.analogy_config.get("srsd_pairs", []),
     output:
         pairs=str(PLAN.layout.analogy("dsbats_open.parquet")),
         sizes=str(PLAN.layout.analogy("open_sizes.csv")),
@@ -106,11 +108,12 @@ rule build_dsbats_open:
         mem_mb=2000,
         runtime=30,
     params:
-        job=PLAN.analogy_params,
+        job=PLAN.srsd_params,
         senses=str(wordnet_root(WORDNET)),
         dictionary=str(dataset_folder(DICTIONARY)),
     message:
         "building DSBATS-open"
     shell:
         "python workflow_scripts/build_dsbats_open.py --job {params.job:q} --out {output.pairs:q}"
-        " --sizes {output.sizes:q} --wordnet {params.senses:q} --dictionary {params.dictionary:q} 2>&1 | tee {log:q}"
+        " --sizes {output.sizes:q} --wordnet {params.senses:q} --dictionary {params.dictionary:q}"
+        " --own {input.own:q} 2>&1 | tee {log:q}"

@@ -1,4 +1,4 @@
-"""Build DSBATS4CL from DSBATS-sn."""
+"""Build DSBATS4CL from DSBATS-sn, and once more without the word pairs that SRSD holds out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from sembench.analogy.dsbats import build_dsbats4cl
+from sembench.analogy.folds import HELD_OUT
 from sembench.analogy.rules import AugmentOptions, load_rules
 from sembench.errors import explained
 from sembench.registry import project_root
@@ -23,13 +24,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--job", required=True, help="canonical JSON of words, senses, rules and options")
     parser.add_argument("--pairs", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="parquet with rows of all word pairs")
+    parser.add_argument("--held-out", type=Path, required=True, help="parquet with rows of those not held out")
     given = parser.parse_args()
     options = parse(AugmentOptions, json.loads(given.job)["augment"], "registry/analogy.yaml, augment")
     rules = load_rules(project_root() / "registry" / "relations.yaml")
-    rows = build_dsbats4cl(pd.read_parquet(given.pairs), rules, options)
-    write_parquet(rows, given.out)
-    print(f"{len(rows)} rows over {rows['relation'].nunique()} relations", file=sys.stderr)
+    pairs = pd.read_parquet(given.pairs)
+    for path, kept in ((given.out, pairs), (given.held_out, pairs[pairs["fold"] != HELD_OUT])):
+        rows = build_dsbats4cl(kept, rules, options)
+        write_parquet(rows, path)
+        print(f"{path.name}: {len(rows)} rows over {rows['relation'].nunique()} relations", file=sys.stderr)
 
 
 if __name__ == "__main__":

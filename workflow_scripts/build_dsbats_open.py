@@ -1,4 +1,4 @@
-"""Build DSBATS-open, the stand-in for the paper's hand-made DSBATS-dic."""
+"""Build what SRSD is tested on: DSBATS-open, a stand-in for the paper's hand-made DSBATS-dic, or a set of one's own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sembench.analogy.bats import read_bats, read_corrections
 from sembench.analogy.dictionary import Gcide, OpenOptions, build_dsbats_open, read_sentence_pairs, wordnet_letters
+from sembench.analogy.folds import with_folds
 from sembench.analogy.rules import BuildOptions, load_rules
 from sembench.errors import explained
 from sembench.files import atomic_path
@@ -27,15 +28,19 @@ def main() -> None:
     parser.add_argument("--sizes", type=Path, required=True)
     parser.add_argument("--wordnet", type=Path, required=True, help="folder made by prepare_wordnet")
     parser.add_argument("--dictionary", type=Path, required=True, help="folder with GCIDE")
+    parser.add_argument("--own", nargs="?", default="", const="", help="TSV of pairs to take instead of all that")
     given = parser.parse_args()
     job, registry = json.loads(given.job), project_root() / "registry"
     relations = parse(BuildOptions, job["build"], "registry/analogy.yaml, build").relations
     pairs = read_bats(dataset_folder(job["bats"]["key"]), relations, read_corrections(registry / "corrections.tsv"))
-    dictionary = Gcide(given.dictionary, wordnet_letters(given.wordnet / "corpora" / "wordnet"))
-    own = read_sentence_pairs(registry / "dsbats_open.tsv", "sembench")
-    own = own[own["relation"].isin(relations)]
     rules = load_rules(registry / "relations.yaml")
-    frame = build_dsbats_open(pairs, dictionary, own, rules, OpenOptions(relations=relations))
+    written = read_sentence_pairs(Path(given.own or registry / "dsbats_open.tsv"), "own" if given.own else "sembench")
+    written = written[written["relation"].isin(relations)]
+    if given.own:
+        frame = with_folds(written, pairs)
+    else:
+        dictionary = Gcide(given.dictionary, wordnet_letters(given.wordnet / "corpora" / "wordnet"))
+        frame = build_dsbats_open(pairs, dictionary, written, rules, OpenOptions(relations=relations))
     sizes = frame.groupby(["relation", "origin"], sort=False).size().unstack(fill_value=0)
     sizes = sizes.assign(definition_pairs=sizes.sum(axis=1)).reset_index()
     sizes.insert(1, "name", [rules[key].name for key in sizes["relation"]])

@@ -22,6 +22,7 @@ from pydantic import Field
 
 from sembench.analogy.bats import RELATION_IDS, SEMANTIC, WordPair
 from sembench.analogy.dsbats import as_sentence, contains_head
+from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Pos
 from sembench.analogy.inventory.wordnet import SUFFIXES, definition
 from sembench.analogy.rules import BuildOptions, Choice, RelationRule, rule_of
@@ -29,7 +30,7 @@ from sembench.errors import SembenchError, unknown
 from sembench.registry.models import Strict
 
 PAIR_COLUMNS = ["relation", "source", "target", "source_sentence", "target_sentence"]
-OPEN_COLUMNS = ["relation", "source", "target", "source_gloss", "target_gloss", "origin"]
+OPEN_COLUMNS = ["relation", "source", "target", "source_gloss", "target_gloss", "origin"]  # and fold, see folds.py
 # A dictionary has no lexicographer files. These words tell in its definitions what those tell in WordNet: a choice of
 # which all files stand here admits only definitions with one of the words.
 _SOUND = r"sounds?|noises?|cry|cries|notes?|voice|calls?|utter\w*|scream\w*|roar|growl\w*|bark|bleat\w*"
@@ -277,8 +278,8 @@ def build_dsbats_open(
         options: relations and caps.
 
     Returns:
-        A frame with the columns ``OPEN_COLUMNS``, the dictionary's rows first; no two rows of a relation have the same
-        two sentences.
+        A frame with the columns ``OPEN_COLUMNS`` and ``fold``, the dictionary's rows first; no two rows of a relation
+        have the same two sentences.
 
     Raises:
         SembenchError: a relation has no rules.
@@ -291,7 +292,8 @@ def build_dsbats_open(
                 row = (pair.relation, pair.source, pair.target, first, second, "GCIDE")
                 rows.setdefault((pair.relation, first, second), row)
     frame = pd.DataFrame(list(rows.values()), columns=OPEN_COLUMNS)
-    return frame if own is None else pd.concat([frame, own[OPEN_COLUMNS]], ignore_index=True)
+    both = frame if own is None else pd.concat([frame, own[OPEN_COLUMNS]], ignore_index=True)
+    return with_folds(both, pairs)
 
 
 def _definition_pairs(

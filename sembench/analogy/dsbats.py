@@ -12,6 +12,7 @@ import pandas as pd
 
 from sembench.analogy.bats import WordPair
 from sembench.analogy.filters import Filter
+from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.rules import AugmentOptions, BuildOptions, RelationRule, rule_of
 from sembench.errors import SembenchError
@@ -37,6 +38,7 @@ FRAME_COLUMNS = [
     "answer_rank",
     "source_contains_head",
     "target_contains_head",
+    "fold",
 ]
 
 
@@ -136,7 +138,7 @@ def build_dsbats_sn(
         for row in made:
             # Synonymous answers have the same definition; the first of them keeps it.
             rows.setdefault((pair.relation, str(row["source_gloss"]), str(row["target_gloss"])), row)
-    frame = pd.DataFrame(list(rows.values()), columns=FRAME_COLUMNS)
+    frame = with_folds(pd.DataFrame(list(rows.values()), columns=FRAME_COLUMNS[:-1]), wanted)
     sizes = _sizes(used, check, frame, kept, options)
     return Build(frame, check.report(), sizes, _not_found(used, check), _small_clusters(sizes, options))
 
@@ -148,7 +150,7 @@ def _definition_pairs(pair: WordPair, check: Filter) -> Iterator[dict[str, objec
             values = (pair.relation, pair.source, pair.target, first.id, second.id, a.text, b.text, name)
             books = (a.origin, b.origin, a.label, b.label, pair.rank)
             heads = (contains_head(a.text, pair.source), contains_head(b.text, pair.target))
-            yield dict(zip(FRAME_COLUMNS, (*values, *books, *heads), strict=True))
+            yield dict(zip(FRAME_COLUMNS[:-1], (*values, *books, *heads), strict=True))
 
 
 def _sentence_pairs(first: Synset, second: Synset, options: BuildOptions) -> Iterator[tuple[Sentence, Sentence]]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.optimize import minimize
 
+from sembench.analogy.folds import FOLDS, HELD_OUT, pair_groups
 from sembench.analogy.rules import RelationRule
 from sembench.errors import SembenchError
 from sembench.evaluation.sts import cosine
@@ -58,7 +59,6 @@ class SrsdOptions(Strict):
 
     seed: int = Field(0, ge=0)
     per_relation: int = Field(100, gt=0, description="items of the same relation at most; as many again are negative")
-    folds: int = Field(5, ge=3, description="one is tested, one chooses C, the rest trains")
     orientation: Literal["both", "forward"] = Field(
         "both",
         description="both: every second item has both pairs the other way round, so that no pair alone tells that "
@@ -69,60 +69,6 @@ class SrsdOptions(Strict):
     draws: int = Field(2000, gt=0, description="of the bootstrap")
 
 
-# --------------------------------------------------------------------------------------------------- word pairs
-
-
-def pair_groups(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return the group of each word pair, named after one of its sources.
-
-    Pairs of one source are a group, since they share its definition; so are pairs that are each other exchanged, and
-    what hangs together by such links.
-    """
-    wanted = list(dict.fromkeys(pairs))
-    parent = {source: source for source, _ in wanted}
-
-    def root(word: str) -> str:
-        while parent[word] != word:
-            word = parent[word]
-        return word
-
-    known = set(wanted)
-    for source, target in wanted:
-        if (target, source) in known:
-            parent[max(root(source), root(target))] = min(root(source), root(target))
-    return {pair: root(pair[0]) for pair in wanted}
-
-
-def pair_folds(table: Iterable[tuple[str, str, str]], folds: int, seed: int) -> dict[tuple[str, str], int]:
-    """Deal word pairs into folds: no source and no pair, exchanged or not, is in two; each relation spread evenly.
-
-    Given all pairs of BATS, the result serves DSBATS-sn and DSBATS-open alike: to keep the pairs of a fold from the
-    training of an encoder, and to test on that fold alone.
-
-    Args:
-        table: relation, source and target of each pair.
-        folds: number of folds.
-        seed: decides between groups of one size.
-    """
-    rows = list(dict.fromkeys(table))
-    groups = pair_groups((source, target) for _, source, target in rows)
-    members: dict[str, Counter[str]] = defaultdict(Counter)
-    for relation, source, target in rows:
-        members[groups[source, target]][relation] += 1
-    order = sorted(members)
-    np.random.default_rng(seed).shuffle(order)
-    loads: list[Counter[str]] = [Counter() for _ in range(folds)]
-    chosen: dict[str, int] = {}
-    for group in sorted(order, key=lambda name: -members[name].total()):
-        costs = [
-            (sum(load[key] * count for key, count in members[group].items()), load.total(), place)
-            for place, load in enumerate(loads)
-        ]
-        chosen[group] = min(costs)[2]
-        loads[chosen[group]] += members[group]
-    return {pair: chosen[group] for pair, group in groups.items()}
-
-
 class _Table:
     """Definition pairs by relation and fold, and what two of them may not share."""
 
@@ -131,7 +77,6 @@ class _Table:
         frame: pd.DataFrame,
         rules: Mapping[str, RelationRule],
         options: SrsdOptions,
-        folds: Mapping[tuple[str, str], int] | None,
     ) -> None:
         self.rules, self.options = rules, options
         rows = list(frame[["relation", "source", "target"]].itertuples(index=False, name=None))
@@ -139,10 +84,7 @@ class _Table:
         self.words = [(row[1], row[2]) for row in rows]
         self.glosses = list(zip(frame["source_gloss"], frame["target_gloss"], strict=True))
         self.group = pair_groups(self.words)
-        fold = pair_folds(rows, options.folds, options.seed) if folds is None else folds
-        if lacking := [words for words in self.words if words not in fold]:
-            raise SembenchError(f"the word pair {'-'.join(lacking[0])} has no fold; deal all word pairs into folds")
-        self.fold = [fold[words] for words in self.words]
+        self.fold = frame["fold"].tolist()
         self.cells: dict[tuple[str, int], list[int]] = defaultdict(list)
         for row, (relation, place) in enumerate(zip(self.relation, self.fold, strict=True)):
             self.cells[relation, place].append(row)
@@ -163,7 +105,7 @@ class _Table:
     @functools.cache  # noqa: B019
     def pools(self, relation: str, fold: int | None) -> list[list[int]]:
         """Return the rows of each other relation, of one fold or (None) of all."""
-        places = range(self.options.folds) if fold is None else [fold]
+        places = range(FOLDS) if fold is None else [fold]
         found = ([row for place in places for row in self.cells.get((key, place), [])] for key in self.others(relation))
         return [rows for rows in found if rows]
 
@@ -184,7 +126,6 @@ def make_items(
     frame: pd.DataFrame,
     rules: Mapping[str, RelationRule],
     options: SrsdOptions | None = None,
-    folds: Mapping[tuple[str, str], int] | None = None,
 ) -> pd.DataFrame:
     """Draw items of SRSD from definition pairs.
 
@@ -193,10 +134,9 @@ def make_items(
     it gives no exchanged negatives, and the other relations give the more of them. The same items serve both splits.
 
     Args:
-        frame: relation, source, target, source_gloss, target_gloss.
+        frame: relation, source, target, source_gloss, target_gloss, fold.
         rules: families and symmetry of the relations.
-        options: size, seed and folds.
-        folds: of ``pair_folds`` for at least these word pairs; None: made from them.
+        options: size and seed.
 
     Returns:
         A frame with the columns ``ITEM_COLUMNS``: ``label`` 1 for the same relation; ``subset`` other_relation or
@@ -204,23 +144,21 @@ def make_items(
         latter; ``leak_free`` and ``paper_like`` the fold in which an item is tested.
 
     Raises:
-        SembenchError: a word pair has no fold, or no relation has two pairs in a fold.
+        SembenchError: no relation has two pairs in a fold.
     """
     options = options or SrsdOptions()
-    table = _Table(frame, rules, options, folds)
+    table = _Table(frame, rules, options)
     generator = np.random.default_rng(options.seed)
-    share = -(-options.per_relation // options.folds)
+    share = -(-options.per_relation // FOLDS)
     positives = {cell: _same(table, rows, share, generator) for cell, rows in sorted(table.cells.items())}
     if not any(positives.values()):
-        raise SembenchError(
-            "no relation has two word pairs without a common word in a fold; give more pairs or fewer folds"
-        )
+        raise SembenchError("no relation has two word pairs without a common word in a fold; give more pairs")
     exchanged = _exchanged_sizes(positives, rules)
     rows: list[dict[str, Any]] = []
     for cell, found in positives.items():
         rows += _cell_items(table, cell, found, exchanged[cell], generator)
     items = pd.DataFrame(rows, columns=ITEM_COLUMNS[:-1])
-    items["paper_like"] = stratified_folds(items["label"].to_numpy(np.int64), options.folds, options.seed)
+    items["paper_like"] = stratified_folds(items["label"].to_numpy(np.int64), FOLDS, options.seed)
     return items
 
 
@@ -442,7 +380,7 @@ def text_hash(table: pd.DataFrame, columns: Sequence[str]) -> str:
 
 
 def srsd_records(
-    items: pd.DataFrame, encode: Encode, options: SrsdOptions | None = None, test_folds: Sequence[int] | None = None
+    items: pd.DataFrame, encode: Encode, options: SrsdOptions | None = None
 ) -> tuple[list[Record], list[Record]]:
     """Score frozen vectors on items of ``make_items``, under both splits.
 
@@ -450,13 +388,12 @@ def srsd_records(
         items: see there.
         encode: gives the vectors of sentences, (sentences, width).
         options: C, bootstrap and seed.
-        test_folds: folds of ``leak_free`` to judge on, where an encoder was trained on the word pairs of the others;
-            None: all.
 
     Returns:
         Score records (suite, task, split, subset, aggregation, metric, value, n, sample_hash): for each split and for
-        the subsets all, other_relation and exchanged the metrics ``accuracy``, ``low`` and ``high`` (its 95% interval),
-        ``majority``, and ``seen_pairs`` and ``seen_sentences`` for all; and a prediction per split and item.
+        the subsets all, other_relation and exchanged, and for ``leak_free`` held_out, the metrics ``accuracy``, ``low``
+        and ``high`` (its 95% interval), ``majority``, and ``seen_pairs`` and ``seen_sentences`` for all; and a
+        prediction per split and item.
     """
     options = options or SrsdOptions()
     features = relation_features(*(encode(items[column].tolist()) for column in SENTENCES))
@@ -465,34 +402,25 @@ def srsd_records(
     predictions: list[Record] = []
     for split in SPLITS:
         odds = cross_predict(features, labels, items[split].to_numpy(np.int64), options.strengths)
-        judged = np.ones(len(items), dtype=bool)
-        if test_folds is not None and split == "leak_free":
-            judged = items[split].isin(test_folds).to_numpy()
-        records += _split_records(items, split, odds, judged, options)
+        records += _split_records(items, split, odds, options)
+        labelled = {"suite": "srsd", "task": "srsd", "split": split}
         predictions += [
-            {
-                "suite": "srsd",
-                "task": "srsd",
-                "split": split,
-                "subset": subset,
-                "index": index,
-                "log_odds": float(value),
-            }
-            | {"gold": int(label)}
-            for index, (subset, value, label, used) in enumerate(
-                zip(items["subset"], odds, labels, judged, strict=True)
-            )
-            if used
+            {**labelled, "subset": subset, "index": index, "log_odds": float(value), "gold": int(label)}
+            for index, (subset, value, label) in enumerate(zip(items["subset"], odds, labels, strict=True))
         ]
     return records, predictions
 
 
-def _split_records(
-    items: pd.DataFrame, split: Split, odds: Floats, judged: NDArray[np.bool_], options: SrsdOptions
-) -> list[Record]:
+def _split_records(items: pd.DataFrame, split: Split, odds: Floats, options: SrsdOptions) -> list[Record]:
+    subsets = {
+        "all": np.ones(len(items), dtype=bool),
+        **{name: (items["subset"] == name).to_numpy() for name in ("other_relation", "exchanged")},
+    }
+    if split == "leak_free":
+        # The word pairs of this fold are not in dsbats4cl_held_out: an encoder trained on that has not met them.
+        subsets["held_out"] = (items["leak_free"] == HELD_OUT).to_numpy()
     records = []
-    for subset in ("all", "other_relation", "exchanged"):
-        used = judged if subset == "all" else judged & (items["subset"] == subset).to_numpy()
+    for subset, used in subsets.items():
         if not used.any():
             continue
         part = items[used]
@@ -536,7 +464,7 @@ def make_questions(
         SembenchError: there are too few relations for a question.
     """
     options = options or SrsdOptions()
-    table = _Table(frame, rules, options, None)
+    table = _Table(frame, rules, options)
     generator = np.random.default_rng(options.seed)
     made: list[dict[str, Any]] = []
     for relation in dict.fromkeys(table.relation):

@@ -34,7 +34,7 @@ from sembench.registry.models import (
 )
 
 # Data sets that the workflow makes itself; where they lie depends on the scale.
-DERIVED = {name: f"{name}.parquet" for name in ("dsbats_sn", "dsbats4cl", "dsbats_open")}
+DERIVED = {name: f"{name}.parquet" for name in ("dsbats_sn", "dsbats4cl", "dsbats4cl_held_out", "dsbats_open")}
 
 Model = TypeVar("Model", bound=BaseModel)
 Merged = dict[str, Any]

@@ -145,7 +145,7 @@ class Plan:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], root: Path | None = None) -> Plan:
         """Build the plan from config.yaml with what ``--config`` laid over it."""
-        known = {"scale", "seeds", "papers", "mirror", "partial", "relations", "inventory", "dump"}
+        known = {"scale", "seeds", "papers", "mirror", "partial", "relations", "inventory", "dump", "srsd_pairs"}
         for key in config:
             if key not in known:
                 raise unknown("key", key, known, "config.yaml")
@@ -161,6 +161,7 @@ class Plan:
                 "relations": _relations(config.get("relations")),
                 "inventory": config.get("inventory"),
                 "dump": config.get("dump"),
+                "srsd_pairs": config.get("srsd_pairs"),
             },
         )
 
@@ -237,13 +238,21 @@ class Plan:
             answers = (self.root / babelnet_cache()).glob("*/*/*/*.json")
             return {"senses": digest8(canonical_json(sorted(path.name for path in answers)))}
         if inventory == "dump":
-            path = self.root / str(self.analogy_config["dump"])
-            if not path.is_file():
-                raise SembenchError(
-                    f"the dump '{path}' does not exist; mend 'dump' in config.yaml, or export one first"
-                )
-            return {"senses": sha256_of(path)[:16]}
+            return {"senses": self._own_file("dump")}
         return {}
+
+    def _own_file(self, key: str) -> str:
+        """Return a digest of the file that config.yaml names under a key."""
+        path = self.root / str(self.analogy_config[key])
+        if not path.is_file():
+            raise SembenchError(f"config.yaml: there is no file '{path}'; mend the key '{key}'")
+        return sha256_of(path)[:16]
+
+    @property
+    def srsd_params(self) -> str:
+        """Canonical JSON of all that decides the test set of SRSD: the training pairs' and a test set of one's own."""
+        own = {"own": self._own_file("srsd_pairs")} if "srsd_pairs" in self.analogy_config else {}
+        return canonical_json({**json.loads(self.analogy_params), **own})
 
     def analogy_missing(self) -> str | None:
         """Return why the analogy data sets cannot be made at this scale, or None."""
@@ -263,7 +272,7 @@ class Plan:
     def _pin(self, key: str) -> Pinned:
         """Pin a data set by what checks its files; a file without a check counts by where it comes from."""
         if key in DERIVED:
-            return Pinned(key=key, pin=digest8(self.analogy_params))
+            return Pinned(key=key, pin=digest8(self.srsd_params if key == "dsbats_open" else self.analogy_params))
         entry = self.dataset(key)
         checks = {f.name: f.sha256 or f.git_blob or f.sha1_no_final_newline or f.rows for f in entry.files}
         hub = [f"{s.repo}@{s.revision}" for s in entry.sources if s.kind == "hub"]

@@ -128,6 +128,7 @@ def test_a_row_holds_the_pair_and_its_books() -> None:
         "answer_rank": 2,
         "source_contains_head": False,
         "target_contains_head": False,
+        "fold": 0,
     }
 
 

@@ -333,7 +333,18 @@ def test_other_senses_are_other_runs(project: Path) -> None:
     assert name(relations="E07") == name(relations=["E07"]) != name()
 
 
-def test_a_dump_that_is_not_there_is_named(project: Path) -> None:
-    plan = Plan.from_config({"scale": "demo", "inventory": "dump", "dump": "own.jsonl"}, root=project)
-    with pytest.raises(SembenchError, match=r"the dump '.*own\.jsonl' does not exist; mend 'dump' in config\.yaml"):
-        _ = plan.analogy_params
+@pytest.mark.parametrize(
+    "config", [{"inventory": "dump", "dump": "own.jsonl"}, {"srsd_pairs": "own.jsonl"}], ids=["dump", "srsd_pairs"]
+)
+def test_an_own_file_that_is_not_there_is_named(project: Path, config: dict[str, str]) -> None:
+    plan = Plan.from_config({"scale": "demo", **config}, root=project)
+    with pytest.raises(SembenchError, match=r"there is no file '.*own\.jsonl'; mend the key '(dump|srsd_pairs)'"):
+        _ = plan.srsd_params
+
+
+def test_another_test_set_scores_anew_and_trains_nothing_anew(project: Path) -> None:
+    (project / "own.tsv").write_text("anything")
+    plans = [Plan.from_config({"scale": "demo", **config}, root=project) for config in ({}, {"srsd_pairs": "own.tsv"})]
+    assert plans[0].all_runs.keys() == plans[1].all_runs.keys()
+    assert plans[0].score_params("srsd") != plans[1].score_params("srsd")
+    assert plans[0].score_params("sts") == plans[1].score_params("sts")

@@ -13,6 +13,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from sembench.analogy.bats import WordPair
+from sembench.analogy.folds import HELD_OUT, with_folds
 from sembench.analogy.rules import RelationRule, load_rules
 from sembench.errors import SembenchError
 from sembench.evaluation.srsd import (
@@ -25,8 +27,6 @@ from sembench.evaluation.srsd import (
     fit_logistic,
     make_items,
     make_questions,
-    pair_folds,
-    pair_groups,
     question_sentences,
     relation_features,
     seen_in_training,
@@ -50,49 +50,21 @@ def invented(keys: Sequence[str] = KEYS, sources: int = 20) -> pd.DataFrame:
                 (key, source, target, f"{key} source {number}", f"{key} target {number} {answer} {d}", "own")
                 for d in range(definitions)
             ]
-    return pd.DataFrame(rows, columns=["relation", "source", "target", "source_gloss", "target_gloss", "origin"])
+    frame = pd.DataFrame(rows, columns=["relation", "source", "target", "source_gloss", "target_gloss", "origin"])
+    return with_folds(frame, [WordPair(*row, 1) for row in frame[["relation", "source", "target"]].to_numpy()])
 
 
 FRAME = invented()
 ITEMS = make_items(FRAME, RULES, SMALL)
 
 
-# ------------------------------------------------------------------------------------------------------- folds
-
-
-def test_groups_join_sources_and_exchanged_pairs() -> None:
-    groups = pair_groups([("hot", "cold"), ("hot", "icy"), ("cold", "hot"), ("cold", "warm"), ("wet", "dry")])
-    assert len(set(groups.values())) == 2
-    assert groups["hot", "icy"] == groups["cold", "warm"] == groups["cold", "hot"]
-    assert groups["wet", "dry"] not in (groups["hot", "cold"],)
-
-
-def test_folds_split_no_source_and_spread_each_relation() -> None:
-    table = list(FRAME[["relation", "source", "target"]].itertuples(index=False, name=None))
-    folds = pair_folds(table, 5, 3)
-    assert len({(source, folds[source, target]) for _, source, target in table}) == len(KEYS) * 20
-    for key in KEYS:
-        counts = Counter(folds[s, t] for r, s, t in set(table) if r == key)
-        assert set(counts.values()) == {8}
-    assert folds == pair_folds(table, 5, 3) == pair_folds(table[::-1], 5, 3)
-    assert folds != pair_folds(table, 5, 4)
-
-
-def test_folds_from_elsewhere_are_kept_and_must_be_complete() -> None:
-    table = list(FRAME[["relation", "source", "target"]].itertuples(index=False, name=None))
-    folds = pair_folds(table, 5, 9)
-    items = make_items(FRAME, RULES, SMALL, folds)
-    assert all(
-        row.leak_free == folds[tuple(pair.split("|"))]
-        for row in items.itertuples()
-        for pair in (row.first_pair, row.second_pair)
-    )
-    folds.pop((table[0][1], table[0][2]))
-    with pytest.raises(SembenchError, match="the word pair E06s0-E06t0x0 has no fold"):
-        make_items(FRAME, RULES, SMALL, folds)
-
-
 # ------------------------------------------------------------------------------------------------------- items
+
+
+def test_both_pairs_of_an_item_are_of_its_fold() -> None:
+    of_source = dict(zip(FRAME["source"], FRAME["fold"], strict=True))
+    for row in ITEMS.itertuples():
+        assert {of_source[pair.split("|")[0]] for pair in (row.first_pair, row.second_pair)} == {row.leak_free}
 
 
 def test_half_of_everything_has_the_same_relation() -> None:
@@ -317,11 +289,15 @@ def test_shuffled_labels_are_near_the_majority_rate() -> None:
     assert abs(found["leak_free", "all", "accuracy"] - found["leak_free", "all", "majority"]) < 0.08
 
 
-def test_chosen_folds_alone_are_judged() -> None:
-    records, predictions = srsd_records(ITEMS, encode, SMALL, test_folds=(2,))
-    sizes = {record["split"]: record["n"] for record in records if record["subset"] == "all"}
-    assert sizes == {"leak_free": int((ITEMS["leak_free"] == 2).sum()), "paper_like": len(ITEMS)}
-    assert len(predictions) == sum(sizes.values())
+def test_held_out_pairs_are_a_subset_of_their_own() -> None:
+    records, predictions = srsd_records(ITEMS, encode, SMALL)
+    held_out = (ITEMS["leak_free"] == HELD_OUT).to_numpy()
+    [accuracy] = [r for r in records if (r["subset"], r["metric"]) == ("held_out", "accuracy")]
+    table = pd.DataFrame(predictions).query("split == 'leak_free'")
+    right = ((table["log_odds"] > 0) == (table["gold"] == 1)).to_numpy()
+    assert (accuracy["split"], accuracy["n"]) == ("leak_free", held_out.sum())
+    assert accuracy["value"] == pytest.approx(right[held_out].mean())
+    assert len(predictions) == 2 * len(ITEMS)
 
 
 def test_hashes_tell_data_apart() -> None:
