@@ -1,9 +1,11 @@
 # Word analogies become sentence relations: BATS words, senses from an inventory, a filter, DSBATS-sn and DSBATS4CL.
 # Inputs: BATS (or the project's own small one), WordNet, a dictionary. Outputs: results/<scale>/analogy.
 
-from sembench.analogy.rules import check_options
+from sembench.analogy.rules import check_options, check_relations, load_rules
 
-check_options(PLAN.registry.analogy)
+ANALOGY_JOB, SRSD_JOB = checked(lambda: (PLAN.analogy_params, PLAN.srsd_params))
+BUILD, _ = checked(check_options, PLAN.registry.analogy)
+checked(check_relations, PLAN.relations or BUILD.relations, load_rules())
 BATS, WORDNET, DICTIONARY = map(PLAN.dataset_key, ("bats", "wordnet", "gcide"))
 
 
@@ -54,7 +56,7 @@ rule build_dsbats_sn:
         mem_mb=2000,
         runtime=30,
     params:
-        job=PLAN.analogy_params,
+        job=ANALOGY_JOB,
         senses=str(wordnet_root(WORDNET)),
     message:
         "building DSBATS-sn"
@@ -80,7 +82,7 @@ rule build_dsbats4cl:
         mem_mb=2000,
         runtime=30,
     params:
-        job=PLAN.analogy_params,
+        job=ANALOGY_JOB,
     message:
         "building DSBATS4CL"
     shell:
@@ -108,7 +110,7 @@ rule build_dsbats_open:
         mem_mb=2000,
         runtime=30,
     params:
-        job=PLAN.srsd_params,
+        job=SRSD_JOB,
         senses=str(wordnet_root(WORDNET)),
         dictionary=str(dataset_folder(DICTIONARY)),
     message:

@@ -22,12 +22,17 @@ from sembench.registry.load import DERIVED
 from sembench.registry.plan import canonical_json
 from sembench.registry.stages import code_digest
 
-try:
-    PLAN = Plan.from_config(config, root=Path(workflow.basedir))
-    PLAN.all_runs
-except SembenchError as error:
-    # One sentence instead of a traceback through the workflow's own frames.
-    raise WorkflowError(str(error)) from None
+
+def checked(function, *arguments):
+    """Call a function; what it finds wrong is one sentence instead of a traceback through the workflow's frames."""
+    try:
+        return function(*arguments)
+    except SembenchError as error:
+        raise WorkflowError(str(error)) from None
+
+
+PLAN = checked(Plan.from_config, config, Path(workflow.basedir))
+checked(lambda: PLAN.all_runs)
 
 # Where files may come from is no parameter: another mirror must not fetch the same bytes again.
 os.environ.update(PLAN.environment())
@@ -42,6 +47,7 @@ shell.prefix(
 wildcard_constraints:
     run=r"[a-z0-9_]+\.s\d+\.[0-9a-f]{8}",
     suite=r"[a-z0-9_]+",
+    pin=r"[0-9a-f]{8}",
 
 
 def backbone_files(key):
@@ -96,6 +102,30 @@ def corpus_of(wildcards):
     return PLAN.data_path(PLAN.run(wildcards.run).data.key)
 
 
+def story_of(wildcards):
+    """The file by which a trained run counts as done."""
+    return PLAN.layout.run(wildcards.run) / "run.json"
+
+
+def scores_of(wildcards):
+    """The file by which a scoring job counts as done."""
+    return PLAN.layout.scores(wildcards.run, wildcards.suite, wildcards.pin)
+
+
+def unless_done(files, done):
+    """An input function whose files count as old where the job's output is there.
+
+    Names pin content: fetching the same bytes again must neither train nor score again. They are ordinary inputs where
+    the output is missing, since Snakemake 9 does not look for missing outputs behind ancient inputs that are remade.
+    """
+
+    def inputs(wildcards):
+        found = files(wildcards)
+        return ancient(found) if Path(done(wildcards)).is_file() else found
+
+    return inputs
+
+
 def dev_of(wildcards):
     """Pairs whose score selects a run's kept step."""
     return dataset_files(PLAN.run(wildcards.run).dev.key)
@@ -111,11 +141,21 @@ def readout_of(wildcards):
     return PLAN.readout_of(PLAN.run(wildcards.run).variant, None)
 
 
-def suite_files(job):
+def score_job(wildcards):
+    """Canonical JSON of what a scoring job does."""
+    if scores_of(wildcards) != PLAN.scores(wildcards.run, wildcards.suite):
+        raise SembenchError(
+            f"scores {wildcards.suite}.{wildcards.pin} are of another protocol or other data; "
+            f"those of now are {PLAN.scores(wildcards.run, wildcards.suite)}"
+        )
+    return PLAN.score_params(wildcards.suite)
+
+
+def suite_files(wildcards):
     """Data that a scoring job reads."""
     keys = {
         task.dataset
-        for suite in PLAN.job_suites(job).values()
+        for suite in PLAN.job_suites(wildcards.suite).values()
         for task in suite.tasks.values()
     }
     return [path for key in sorted(keys) for path in data_files(key)]

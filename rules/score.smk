@@ -5,22 +5,22 @@
 rule score_run:
     """Score a model: STS by Spearman and Pearson in all aggregations, alignment and uniformity (SimCSE, Section 7)."""
     input:
-        model=ancient(model_files),
-        data=lambda wildcards: ancient(suite_files(wildcards.suite)),
+        model=unless_done(model_files, scores_of),
+        data=unless_done(suite_files, scores_of),
     output:
-        scores=str(PLAN.layout.scores("{run}", "{suite}")),
-        predictions=str(PLAN.layout.predictions("{run}", "{suite}")),
+        scores=str(PLAN.layout.scores("{run}", "{suite}", "{pin}")),
+        predictions=str(PLAN.layout.predictions("{run}", "{suite}", "{pin}")),
     log:
-        str(PLAN.layout.base / "logs/score_run/{run}.{suite}.log"),
+        str(PLAN.layout.base / "logs/score_run/{run}.{suite}.{pin}.log"),
     benchmark:
-        str(PLAN.layout.base / "benchmarks/score_run/{run}.{suite}.jsonl")
+        str(PLAN.layout.base / "benchmarks/score_run/{run}.{suite}.{pin}.jsonl")
     threads: 4
     resources:
         gpu=1,
         mem_mb=8000,
         runtime=60,
     params:
-        job=lambda wildcards: PLAN.score_params(wildcards.suite),
+        job=score_job,
         model=lambda wildcards: str(model_folder(wildcards.run)),
     message:
         "scoring {wildcards.run} on {wildcards.suite}"

@@ -5,10 +5,9 @@
 rule train_contrastive:
     """Train one run and keep the step with the best dev score (SimCSE, Section 3 and Appendix A)."""
     input:
-        # Content is pinned by the recipe's digests: fetching the same bytes again must not train again.
-        start=ancient(start_files),
-        corpus=ancient(corpus_of),
-        dev=ancient(dev_of),
+        start=unless_done(start_files, story_of),
+        corpus=unless_done(corpus_of, story_of),
+        dev=unless_done(dev_of, story_of),
     output:
         model=run_files("{run}"),
     log:

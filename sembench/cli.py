@@ -15,9 +15,9 @@ from rich.table import Table as RichTable
 
 from sembench.errors import SembenchError, explained, unknown
 from sembench.registry import Plan, load_registry, project_root
+from sembench.registry.config import mirror_folder
 from sembench.registry.layout import DATA, backbone
 from sembench.registry.load import read_yaml
-from sembench.registry.plan import mirror_folder
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 
@@ -190,7 +190,7 @@ def _kind(plan: Plan, run: str) -> str:
 def _run_state(plan: Plan, run: str) -> str:
     spec = plan.run(run)
     jobs = {plan.suite_job(key) for key in plan.suites}
-    if all((plan.root / plan.layout.scores(run, job)).is_file() for job in jobs if plan.job_suites(job)):
+    if all((plan.root / plan.scores(run, job)).is_file() for job in jobs if plan.job_suites(job)):
         return "scored"
     folder = plan.layout.run(run) if spec.trained else backbone(spec.backbone.key)
     return "ready to score" if (plan.root / folder / "encoder.json").is_file() else "open"
@@ -224,8 +224,18 @@ def datasets(scale: ScaleOption = "", mirror: MirrorOption = None) -> None:
 babelnet = typer.Typer(no_args_is_help=True, help="Work off the requests to BabelNet that the word pairs need.")
 app.add_typer(babelnet, name="babelnet")
 SourceOption = Annotated[
-    str | None, typer.Option(help="ask for senses of one source only, such as WN: far fewer requests")
+    str | None,
+    typer.Option(
+        help="senses of one source only, such as WN: far fewer requests; as in registry/analogy.yaml if not given"
+    ),
 ]
+
+
+def _source(asked: str | None) -> str | None:
+    """Return the source asked for, or that of the data sets, so that what is crawled is what they need."""
+    from sembench.analogy.rules import check_options
+
+    return asked or check_options(load_registry(project_root()).analogy)[0].source
 
 
 @babelnet.command("plan")
@@ -234,12 +244,14 @@ def babelnet_plan(source: SourceOption = None, scale: ScaleOption = "", mirror: 
     from sembench.analogy.inventory.commands import plan_text
     from sembench.analogy.inventory.crawl import plan as crawl_plan
 
-    _out(plan_text(crawl_plan(_babelnet_words(scale, mirror), _babelnet_cache(), source=source)))
+    _out(plan_text(crawl_plan(_babelnet_words(scale, mirror), _babelnet_cache(), source=_source(source))))
 
 
 @babelnet.command()
 def crawl(
-    budget: Annotated[int | None, typer.Option(help="most requests of this call; none: until the daily limit")] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="most requests of this call; none: until the daily limit")
+    ] = None,
     source: SourceOption = None,
     scale: ScaleOption = "",
     mirror: MirrorOption = None,
@@ -250,7 +262,7 @@ def crawl(
     from sembench.analogy.inventory.crawl import crawl as work_off
 
     client = BabelNetClient(_babelnet_cache(), max_requests=budget)
-    _out(crawl_text(work_off(_babelnet_words(scale, mirror), client, source=source, say=_say)))
+    _out(crawl_text(work_off(_babelnet_words(scale, mirror), client, source=_source(source), say=_say)))
 
 
 @babelnet.command()
@@ -260,7 +272,7 @@ def export(
     """Write all answers as a dump, from which the data sets can be built without BabelNet."""
     from sembench.analogy.inventory.dump import export_dump
 
-    header = export_dump(_babelnet_cache(), target, source=source)
+    header = export_dump(_babelnet_cache(), target, source=_source(source))
     _out(f"{target}: {header['counts']}")
 
 

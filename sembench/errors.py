@@ -34,7 +34,7 @@ def unknown(kind: str, word: str, known: Iterable[str], where: str = "the regist
 def explained(function: Callable[P, R]) -> Callable[P, R]:
     """Turn a user's error into one sentence on standard error and exit code 2.
 
-    A full disk is the user's to mend as well, and arrives from deep inside a library.
+    A full disk and a path that cannot be used are the user's to mend as well, and arrive from deep inside a library.
     """
 
     @functools.wraps(function)
@@ -45,12 +45,20 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
             raise SystemExit(2) from None
         except Exception as error:
-            if not _is_disk_full(error):
+            if not (sentence := _of_system(error)):
                 raise
-            print(f"error: {disk_full(error)}", file=sys.stderr)  # noqa: T201
+            print(f"error: {sentence}", file=sys.stderr)  # noqa: T201
             raise SystemExit(2) from None
 
     return wrapper
+
+
+def _of_system(error: Exception) -> str:
+    if _is_disk_full(error):
+        return disk_full(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}; check the path and who may use it"
+    return ""
 
 
 def _is_disk_full(error: Exception) -> bool:

@@ -7,15 +7,13 @@ import json
 import sys
 from pathlib import Path
 
-import pandas as pd
-
-from sembench.analogy.dsbats import build_dsbats4cl
+from sembench.analogy.dsbats import FRAME_COLUMNS, build_dsbats4cl
 from sembench.analogy.folds import HELD_OUT
 from sembench.analogy.rules import AugmentOptions, load_rules
 from sembench.errors import explained
 from sembench.registry import project_root
 from sembench.registry.load import parse
-from sembench.results.records import write_parquet
+from sembench.results.records import read_frame, write_parquet
 
 
 @explained
@@ -29,7 +27,7 @@ def main() -> None:
     given = parser.parse_args()
     options = parse(AugmentOptions, json.loads(given.job)["augment"], "registry/analogy.yaml, augment")
     rules = load_rules(project_root() / "registry" / "relations.yaml")
-    pairs = pd.read_parquet(given.pairs)
+    pairs = read_frame(given.pairs, FRAME_COLUMNS)
     for path, kept in ((given.out, pairs), (given.held_out, pairs[pairs["fold"] != HELD_OUT])):
         rows = build_dsbats4cl(kept, rules, options)
         write_parquet(rows, path)

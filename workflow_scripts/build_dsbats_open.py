@@ -11,7 +11,7 @@ from sembench.analogy.bats import read_bats, read_corrections
 from sembench.analogy.dictionary import Gcide, OpenOptions, build_dsbats_open, read_sentence_pairs, wordnet_letters
 from sembench.analogy.folds import with_folds
 from sembench.analogy.rules import BuildOptions, load_rules
-from sembench.errors import explained
+from sembench.errors import SembenchError, explained
 from sembench.files import atomic_path
 from sembench.registry import project_root
 from sembench.registry.layout import dataset_folder
@@ -36,6 +36,8 @@ def main() -> None:
     rules = load_rules(registry / "relations.yaml")
     written = read_sentence_pairs(Path(given.own or registry / "dsbats_open.tsv"), "own" if given.own else "sembench")
     written = written[written["relation"].isin(relations)]
+    if given.own and not len(written):
+        raise SembenchError(f"{given.own} has no pair of the relations {', '.join(relations)}; add some to 'relations'")
     if given.own:
         frame = with_folds(written, pairs)
     else:

@@ -36,7 +36,7 @@ def main() -> None:
     corrections = read_corrections(project_root() / "registry" / "corrections.tsv")
     pairs = read_bats(dataset_folder(job["bats"]["key"]), options.relations, corrections)
     inventory: Inventory = open_inventory(
-        job["inventory"], given.wordnet, babelnet_cache(), Path(given.dump) if given.dump else None
+        job["inventory"], given.wordnet, babelnet_cache(), Path(given.dump) if given.dump else None, options.source
     )
     build = build_dsbats_sn(pairs, inventory, load_rules(project_root() / "registry" / "relations.yaml"), options)
     for warning in build.warnings:

@@ -12,9 +12,9 @@ from typing import cast
 
 from sembench.errors import explained, unknown
 from sembench.registry import load_registry, project_root
+from sembench.registry.config import mirror_folder
 from sembench.registry.layout import DATA
 from sembench.registry.models import SourceKind
-from sembench.registry.plan import mirror_folder
 from sembench.sources import Site, fetch_dataset
 
 

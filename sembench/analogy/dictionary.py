@@ -226,7 +226,7 @@ def read_sentence_pairs(path: Path, origin: str) -> pd.DataFrame:
             raise SembenchError(f"{where}: {unknown('relation', row[0], RELATION_IDS, 'BATS 3.0')}")
         if letters(row[3]) == letters(row[4]):
             raise SembenchError(f"{where}: both sentences are the same; write one that defines '{row[2]}'")
-        if (first := seen.setdefault(tuple(row), number)) != number:
+        if (first := seen.setdefault(tuple(cell.strip().lower() for cell in row), number)) != number:
             raise SembenchError(f"{where}: repeats line {first}; remove one of them")
     cells = [[cell.strip() for cell in row] for row in rows]
     words = [[row[0], *(word.lower().replace(" ", "_") for word in row[1:3]), *row[3:], origin] for row in cells]
@@ -241,6 +241,8 @@ def _read_rows(path: Path) -> list[list[str]]:
             header, *rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)) or [[]]
     except UnicodeDecodeError as error:
         raise SembenchError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    except csv.Error as error:
+        raise SembenchError(f"{path} is no TSV ({error}); save it with one pair a line") from None
     if header != PAIR_COLUMNS:
         raise SembenchError(f"{path}, line 1: the header must be {' '.join(PAIR_COLUMNS)}, separated by TABs")
     if not rows:

@@ -73,10 +73,14 @@ def with_folds(frame: pd.DataFrame, pairs: Iterable[WordPair]) -> pd.DataFrame:
     """Return definition pairs with a last column ``fold``, the same for a word pair whatever its definitions.
 
     Args:
-        frame: has a column ``source``.
-        pairs: all word pairs of the chosen relations. Whose source is none of theirs was trained on by nobody and is
-            held out.
+        frame: has the columns ``relation``, ``source`` and ``target``.
+        pairs: all word pairs of the chosen relations, which decide. Pairs that are none of them, not even exchanged or
+            by their source, are dealt among themselves.
     """
     folds = pair_folds(((pair.relation, pair.source, pair.target) for pair in pairs), FOLDS, seed=0)
     of_source = {source: fold for (source, _), fold in folds.items()}
-    return frame.assign(fold=frame["source"].map(of_source).fillna(HELD_OUT).astype("int64"))
+    rows = list(frame[["relation", "source", "target"]].itertuples(index=False, name=None))
+    known = [folds.get((target, source), of_source.get(source)) for _, source, target in rows]
+    others = pair_folds((row for row, fold in zip(rows, known, strict=True) if fold is None), FOLDS, seed=0)
+    dealt = [others[row[1:]] if fold is None else fold for row, fold in zip(rows, known, strict=True)]
+    return frame.assign(fold=np.array(dealt, dtype=np.int64))

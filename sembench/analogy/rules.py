@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -186,6 +186,12 @@ def rule_of(rules: Mapping[str, RelationRule], relation: str) -> RelationRule:
     return rules[relation]
 
 
+def check_relations(relations: Sequence[str], rules: Mapping[str, RelationRule]) -> None:
+    """Raise for the first relation that is unknown or has no filter."""
+    for relation in relations:
+        rule_of(rules, relation)
+
+
 class BuildOptions(Strict):
     """Choices in making DSBATS-sn. Table 2 of the paper is lost; the caps keep L02, L03, L06 and L09 below one half."""
 
@@ -196,6 +202,9 @@ class BuildOptions(Strict):
     graph: bool = Field(True, description="use the inventory's graph where a relation has a test")
     every_pos: bool = Field(
         True, description="ask for all parts of speech, so that the report shows those rejected too"
+    )
+    source: Annotated[str, Field(pattern=r"^[A-Z0-9_]+$")] | None = Field(
+        None, description="BabelNet: only senses of this resource, such as WN, which asks far less; none: of all"
     )
     domain_weight: float = Field(0.1, ge=0, le=1, description="weight from which a domain counts")
     strip_brackets: bool = Field(False, description="drop bracketed parts; the paper's cat sentence has lost its one")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from sembench.analogy.dictionary import OPEN_COLUMNS
 from sembench.analogy.rules import load_rules
 from sembench.encoders.devices import pick_device
 from sembench.errors import SembenchError
@@ -68,7 +69,7 @@ class ChoicePart:
 
 def read_srsd(_key: str, suite: Suite, name: str, task: Task, _dataset: Dataset | None, folder: Path) -> list[Part]:
     """Read DSBATS-open and draw the task's items or questions; the options are the suite's."""
-    frame = read_frame(folder / DERIVED[task.dataset])
+    frame = read_frame(folder / DERIVED[task.dataset], [*OPEN_COLUMNS, "fold"])
     rules, options = load_rules(), parse(SrsdOptions, suite.options, f"registry/suites.yaml, task '{name}', options")
     if name == "analogy_choice":
         return [ChoicePart(suite.protocol, suite.readouts, make_questions(frame, rules, options), options)]

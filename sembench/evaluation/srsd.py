@@ -311,6 +311,10 @@ def cross_predict(features: Floats, labels: Ints, fold: Ints, strengths: Sequenc
     for tested in range(count):
         dev = (tested + 1) % count
         inner, outer, test = (fold != tested) & (fold != dev), fold != tested, fold == tested
+        if not (test.any() and (fold == dev).any() and len(np.unique(labels[inner])) == 2):
+            raise SembenchError(
+                f"SRSD: fold {tested} or {dev} of the word pairs has no item, or the others one answer; give more pairs"
+            )
         strength = _best_strength(features, labels, inner, fold == dev, strengths)
         mean, scale = _scaling(features[outer])
         point = fit_logistic((features[outer] - mean) / scale, labels[outer], strength)
@@ -472,7 +476,9 @@ def make_questions(
         questions = (_question(table, rows, row, generator) for row in generator.permutation(rows).tolist())
         made += islice(filter(None, questions), options.questions)
     if not made:
-        raise SembenchError(f"no question can be made: {CHOICES} relations of different families are needed")
+        raise SembenchError(
+            f"no question can be made: SRSD's test set has too few relations; choose {CHOICES} of different families"
+        )
     return pd.DataFrame(made)
 
 

@@ -56,13 +56,13 @@ class ScaleLayout:
         """Return the model folder of a trained run."""
         return self.base / "runs" / run_id
 
-    def scores(self, run_id: str, suite: str) -> Path:
-        """Return the score records of a run under a suite (and the suites encoded with it)."""
-        return self.base / "scores" / run_id / f"{suite}.parquet"
+    def scores(self, run_id: str, suite: str, pin: str) -> Path:
+        """Return the score records of a run under a suite (and those encoded with it); ``pin`` is the job's digest."""
+        return self.base / "scores" / run_id / f"{suite}.{pin}.parquet"
 
-    def predictions(self, run_id: str, suite: str) -> Path:
+    def predictions(self, run_id: str, suite: str, pin: str) -> Path:
         """Return the per-item predictions of a run under a suite."""
-        return self.base / "predictions" / run_id / f"{suite}.parquet"
+        return self.base / "predictions" / run_id / f"{suite}.{pin}.parquet"
 
     def table(self, key: str, suffix: str) -> Path:
         """Return a rendered table; ``suffix`` is csv, md, tex or html."""

@@ -189,6 +189,8 @@ class Registry:
                 raise SembenchError(f"registry/variants.yaml: '{key}' extends itself through {' -> '.join(names)}")
             names.append(base)
             base = self.variants[base].get("extends")
+            if base is not None and not isinstance(base, str):
+                raise SembenchError(f"registry/variants.yaml, variant '{names[-1]}': 'extends' must be one name")
         return tuple(reversed(names))
 
     def scale(self, name: str) -> Scale:
@@ -323,7 +325,25 @@ def _check_encoders(registry: Registry) -> None:
         _need("backbone", variant.backbone, registry.backbones, where)
         _need("data set", variant.data, {**registry.datasets, **dict.fromkeys(DERIVED)}, where)
         _need("read-out", variant.readout, registry.readouts, where)
+        _check_objective(where, variant)
         _check_start(where, variant, registry)
+
+
+# What each objective trains on: data sets made here, or (contrastive) text that is fetched.
+TRAINS_ON = {"analogy": ("dsbats4cl", "dsbats4cl_held_out"), "defsent": ("dsbats_sn",)}
+
+
+def _check_objective(where: str, variant: Variant) -> None:
+    """Raise where the objective cannot train on the data, or an untouched encoder is told to start from a run."""
+    objective = variant.recipe.get("objective", "contrastive")
+    if objective == "none" and variant.start:
+        raise SembenchError(f"{where}: an encoder that is not trained starts from nothing; drop 'start'")
+    if objective == "none" or variant.data is None:
+        return
+    fitting = TRAINS_ON.get(objective, ())
+    if (variant.data not in fitting) if fitting else (variant.data in DERIVED):
+        told = " or ".join(fitting) or "a data set of sentences"
+        raise SembenchError(f"{where}: objective {objective} does not train on {variant.data}; take {told}")
 
 
 def _check_start(where: str, variant: Variant, registry: Registry) -> None:
@@ -356,12 +376,17 @@ def _check_scale(where: str, scale: Scale, registry: Registry) -> None:
 
 
 def _check_table(key: str, table: Table, registry: Registry) -> None:
-    rows = {row.key: row for group in table.groups for row in group.rows}
-    for row in rows.values():
+    listed = [row for group in table.groups for row in group.rows]
+    rows = {row.key: row for row in listed}
+    _once([row.key for row in listed], f"registry/tables/{key}.yaml, row")
+    _once([column.key for column in table.columns], f"registry/tables/{key}.yaml, column")
+    for row in listed:
         where = f"registry/tables/{key}.yaml, row '{row.key}'"
         _need("variant", row.variant, registry.variants, where)
         _need("read-out", row.readout, registry.readouts, where)
         _need("row", row.before, rows, where)
+        if row.before == row.key:
+            raise SembenchError(f"{where}: stands before itself; name the row that it is to be compared with")
         for name in row.scales:
             _need("scale", name, registry.scales, where)
     _check_columns(key, table, registry)
@@ -370,11 +395,21 @@ def _check_table(key: str, table: Table, registry: Registry) -> None:
             _need("row", name, rows, f"registry/tables/{key}.yaml, claims")
 
 
+def _once(names: list[str], what: str) -> None:
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise SembenchError(f"{what} '{repeated[0]}' stands twice; give each its own key")
+
+
 def _check_columns(key: str, table: Table, registry: Registry) -> None:
     columns = {column.key: column for column in table.columns}
     for column in table.columns:
         where = f"registry/tables/{key}.yaml, column '{column.key}'"
         for name in [*column.mean_of, column.gain_of]:
             _need("column", name, columns, where)
+        # One step at most: a mean of metrics, a gain in a metric or a mean. So there are no circles.
+        if any(columns[name].metric is None for name in column.mean_of):
+            raise SembenchError(f"{where}: mean_of must name columns with a metric of their own")
+        if column.gain_of and columns[column.gain_of].gain_of:
+            raise SembenchError(f"{where}: gain_of must not name a gain, which '{column.gain_of}' is")
         if column.metric:
             _need("suite", column.metric.suite, registry.suites, where)

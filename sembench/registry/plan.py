@@ -6,7 +6,6 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,9 @@ from pydantic import Field
 
 from sembench.errors import SembenchError, unknown
 from sembench.files import sha256_of
+from sembench.registry import config as values
 from sembench.registry.available import availability
+from sembench.registry.config import mirror_folder
 from sembench.registry.layout import ScaleLayout, babelnet_cache, corpus
 from sembench.registry.load import DERIVED, Registry, load_registry, merged, parse
 from sembench.registry.models import (
@@ -36,7 +37,6 @@ from sembench.registry.models import (
 # The dev score of training (paper, Appendix A): STS-B development set, Spearman.
 DEV_SUITE, DEV_TASK, DEV_SPLIT = "sts", "stsb", "dev"
 UNTRAINED_SEED = 0
-PAPERS = ("simcse", "analogy", "beyond")
 INVENTORIES = ("wordnet", "babelnet", "dump")
 
 
@@ -145,20 +145,18 @@ class Plan:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], root: Path | None = None) -> Plan:
         """Build the plan from config.yaml with what ``--config`` laid over it."""
-        known = {"scale", "seeds", "papers", "mirror", "partial", "relations", "inventory", "dump", "srsd_pairs"}
         for key in config:
-            if key not in known:
-                raise unknown("key", key, known, "config.yaml")
-        seeds = _seeds(config.get("seeds"))
+            if key not in values.KEYS:
+                raise unknown("key", key, values.KEYS, "config.yaml")
         return cls(
             str(config.get("scale", "full")),
-            seeds=seeds,
+            seeds=values.seeds(config.get("seeds")),
             mirror=mirror_folder(config.get("mirror")),
             root=root,
-            partial=bool(config.get("partial", False)),
-            papers=_papers(config.get("papers")),
+            partial=values.flag(config.get("partial"), "partial"),
+            papers=values.papers(config.get("papers")),
             analogy={
-                "relations": _relations(config.get("relations")),
+                "relations": values.relations(config.get("relations")),
                 "inventory": config.get("inventory"),
                 "dump": config.get("dump"),
                 "srsd_pairs": config.get("srsd_pairs"),
@@ -206,6 +204,11 @@ class Plan:
             return f"encoder {key} comes from a package, which scale {self.name} does not use"
         return package_missing(entry.package or "")
 
+    @property
+    def relations(self) -> list[str]:
+        """Word relations named by config.yaml or else the scale; empty: those of registry/analogy.yaml."""
+        return self.analogy_config.get("relations") or self.scale.relations
+
     @functools.cached_property
     def analogy_params(self) -> str:
         """Canonical JSON of all that decides the analogy data sets: words, senses, rules, options, code version."""
@@ -213,10 +216,9 @@ class Plan:
         if inventory not in INVENTORIES:
             raise unknown("inventory", inventory, INVENTORIES, "config.yaml")
         options = self.registry.analogy
-        relations = self.analogy_config.get("relations") or self.scale.relations
         # Every part of speech is asked for only where asking costs nothing; over HTTP the report would cost days.
         build = {"every_pos": inventory == "wordnet", **options.get("build", {})}
-        build |= {"relations": relations} if relations else {}
+        build |= {"relations": self.relations} if self.relations else {}
         return canonical_json(
             {
                 "bats": self._pin(self.dataset_key("bats")).model_dump(),
@@ -243,7 +245,7 @@ class Plan:
 
     def _own_file(self, key: str) -> str:
         """Return a digest of the file that config.yaml names under a key."""
-        path = self.root / str(self.analogy_config[key])
+        path = self.root / Path(str(self.analogy_config[key])).expanduser()
         if not path.is_file():
             raise SembenchError(f"config.yaml: there is no file '{path}'; mend the key '{key}'")
         return sha256_of(path)[:16]
@@ -434,6 +436,7 @@ class Plan:
         }
         return {key: suite for key, suite in cut.items() if suite.tasks}
 
+    @functools.cache  # noqa: B019
     def score_params(self, job: str) -> str:
         """Return canonical JSON of what a scoring job does: suites, data, precision, version of the scoring code."""
         suites = self.job_suites(job)
@@ -447,6 +450,10 @@ class Plan:
                 "stage": self.registry.stages["score"].version,
             }
         )
+
+    def scores(self, run: str, job: str) -> Path:
+        """Return the score records that a job gives for a run: another protocol, other data, another file."""
+        return self.layout.scores(run, job, digest8(self.score_params(job)))
 
     def shown(self, scales: list[str]) -> bool:
         """Return whether something limited to ``scales`` appears at this scale."""
@@ -533,9 +540,7 @@ class Plan:
         return list(dict.fromkeys(tables + figures))
 
     def _scores(self, runs: Iterator[str], jobs: set[str]) -> list[Path]:
-        paths = [
-            self.layout.scores(run, job) for run in dict.fromkeys(runs) for job in sorted(jobs) if self.job_suites(job)
-        ]
+        paths = [self.scores(run, job) for run in dict.fromkeys(runs) for job in sorted(jobs) if self.job_suites(job)]
         # With ``partial`` a failed run does not block a table: what is there is shown, the rest is marked failed.
         return [path for path in paths if not self.partial or (self.root / path).is_file()]
 
@@ -558,46 +563,6 @@ class Plan:
         if "dsbats_open" in needed or any(entry.source == "open_sizes.csv" for entry in self.frames.values()):
             needed |= {self.dataset_key("gcide")}
         return sorted(needed - set(DERIVED))
-
-
-def _papers(value: Any) -> list[str] | None:
-    if value is None:
-        return None
-    chosen = [value] if isinstance(value, str) else value
-    if not isinstance(chosen, list):
-        raise SembenchError(f"config.yaml: 'papers' must be a list such as [simcse], not {value!r}")
-    for paper in chosen:
-        if paper not in PAPERS:
-            raise unknown("paper", str(paper), PAPERS, "config.yaml")
-    return chosen
-
-
-def _relations(value: Any) -> list[str] | None:
-    if value is None or isinstance(value, str):
-        return [value] if value else None
-    if not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
-        raise SembenchError(f"config.yaml: 'relations' must be a list such as [E07, L04], not {value!r}")
-    return value
-
-
-def _seeds(value: Any) -> list[int] | None:
-    """Return the configured seeds; ``--config seeds=[42,43]`` hands them over as words."""
-    if value is None:
-        return None
-    if not (isinstance(value, list) and value and all(str(seed).isdecimal() for seed in value)):
-        raise SembenchError(f"config.yaml: 'seeds' must be a list of whole numbers such as [42, 43], not {value!r}")
-    return [int(seed) for seed in value]
-
-
-def mirror_folder(configured: Any = None) -> Path | None:
-    """Return the mirror folder: ``SEMBENCH_MIRROR``, else the one in config.yaml; one that is absent is an error."""
-    value = os.environ.get("SEMBENCH_MIRROR") or configured
-    if not value:
-        return None
-    folder = Path(str(value)).expanduser()
-    if not folder.is_dir():
-        raise SembenchError(f"the mirror folder '{value}' does not exist; unset SEMBENCH_MIRROR or mend the path")
-    return folder
 
 
 def package_missing(requirement: str) -> str | None:

@@ -159,7 +159,8 @@ class _Sheet:
         """Subtract the mean of the row before from each run, so that the spread stays that of the trained runs."""
         before = self.rows.get(row.row.before or "")
         if before is None:
-            return _Scored(missing="a gain needs an encoder before it, and this is the first")
+            shown = "that row is not shown at this scale" if row.row.before else "and this is the first"
+            return _Scored(missing=f"a gain needs an encoder before it, {shown}")
         after, untouched = self._scored(row, column), self._scored(before, column)
         if after.missing or untouched.missing or not untouched.values:
             return _Scored(missing=after.missing or untouched.missing or f"no value of {before.row.label}")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from sembench.errors import SembenchError
 from sembench.files import write_text
 from sembench.registry.models import FrameTable
 from sembench.registry.plan import Plan
@@ -20,9 +19,7 @@ def shown_frame(spec: FrameTable, path: Path) -> pd.DataFrame:
     Raises:
         SembenchError: the file cannot be read or lacks a column.
     """
-    frame = pd.read_csv(path) if path.suffix == ".csv" else read_frame(path)
-    if lacking := [column.key for column in spec.columns if column.key not in frame.columns]:
-        raise SembenchError(f"{path} lacks the column '{lacking[0]}'; delete it and run again")
+    frame = read_frame(path, [column.key for column in spec.columns])
     if spec.relations:
         frame = frame[frame["relation"].isin(spec.relations)]
     if spec.per_relation:

@@ -119,7 +119,7 @@ class _Behind:
             job = self.plan.suite_job(column.metric.suite)
             lines = select(self.scores, column.metric, runs).to_dict("records")
             self.found[table, column.key] = [
-                {str(k): v for k, v in line.items()} | {"file": self.plan.layout.scores(line["run"], job).as_posix()}
+                {str(k): v for k, v in line.items()} | {"file": self.plan.scores(line["run"], job).as_posix()}
                 for line in lines
             ]
         return self.found[table, column.key]

@@ -105,18 +105,23 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     return together.reset_index(drop=True)
 
 
-def read_frame(path: Path) -> pd.DataFrame:
-    """Read a parquet file of the workflow; one that cannot be read is an error that names it."""
+def read_frame(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
+    """Read a table of the workflow, parquet or csv.
+
+    Raises:
+        SembenchError: it cannot be read or lacks one of ``columns``.
+    """
     try:
-        return pd.read_parquet(path)
+        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise SembenchError(f"{path} cannot be read ({type(error).__name__}); delete it and run again") from None
+    if lacking := [column for column in columns if column not in frame.columns]:
+        raise SembenchError(f"{path} lacks the column '{lacking[0]}'; delete it and run again")
+    return frame
 
 
 def _read(path: Path) -> pd.DataFrame:
-    frame = read_frame(path)
-    if lacking := [column for column in RECORD_DTYPES if column not in frame.columns]:
-        raise SembenchError(f"{path} lacks the column '{lacking[0]}'; delete it and run again")
+    frame = read_frame(path, RECORD_DTYPES)
     return _typed(frame[list(RECORD_DTYPES)], str(path))
 
 

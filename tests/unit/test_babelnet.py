@@ -490,7 +490,9 @@ def test_a_synset_is_read_as_documented(inventory: BabelNetInventory) -> None:
 def test_unknown_words_and_parts_of_speech(inventory: BabelNetInventory) -> None:
     assert inventory.synsets("florn", ["VERB"]) == []
     assert [one.id for one in inventory.synsets("mulp", ["VERB"])] == [fake.MULP]
-    with pytest.raises(SembenchError, match=r"no answer to getSynsetIds\(lemma=warbly, .*\); crawl the words first"):
+    with pytest.raises(
+        SembenchError, match=r"no answer to getSynsetIds\(lemma=warbly, .*\); run sembench babelnet crawl first"
+    ):
         inventory.synsets("warbly", ["ADJ"])
     assert BabelNetInventory(inventory._cache, missing="skip").synsets("warbly", ["ADJ"]) == []
 

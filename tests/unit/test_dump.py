@@ -76,7 +76,10 @@ def test_what_was_not_fetched_is_missing_in_both(cache: AnswerCache, tmp_path: P
     export_dump(cache, path)
     lemma, pos = fake.words(24)[-1]
     for strict, message in (
-        (BabelNetInventory(cache), r"no answer to getSynset\(id=bn:10000005v, targetLang=EN\); crawl the words first"),
+        (
+            BabelNetInventory(cache),
+            r"no answer to getSynset\(id=bn:10000005v, targetLang=EN\); run sembench babelnet crawl first",
+        ),
         (DumpInventory(path), r"has no line for bn:10000005v; export it again after a crawl"),
     ):
         with pytest.raises(SembenchError, match=message):

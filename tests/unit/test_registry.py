@@ -82,6 +82,42 @@ def test_the_registry_is_sound_at_every_scale() -> None:
             r"variant '\w+': starts from itself through '\w+'; break the circle",
         ),
         (
+            "variants.yaml",
+            lambda v: v["distilbert"].update(start="analogy_distilbert"),
+            r"variant 'distilbert': an encoder that is not trained starts from nothing; drop 'start'",
+        ),
+        (
+            "variants.yaml",
+            lambda v: v["analogy_distilbert"].update(data="enwiki_excerpt"),
+            r"variant 'analogy_distilbert': objective analogy does not train on enwiki_excerpt; take dsbats4cl or",
+        ),
+        (
+            "variants.yaml",
+            lambda v: v["unsup_simcse_distilbert"].update(data="dsbats_open"),
+            r"'unsup_simcse_distilbert': objective contrastive does not train on dsbats_open; take a data set of sent",
+        ),
+        ("variants.yaml", lambda v: v["bert_base"].update(extends=["untouched"]), "'extends' must be one name"),
+        (
+            "tables/beyond_table_cross.yaml",
+            lambda v: v["columns"][3].update(gain_of="gain_srsd"),
+            r"column 'gain_stsb': gain_of must not name a gain, which 'gain_srsd' is",
+        ),
+        (
+            "tables/simcse_table_5.yaml",
+            lambda v: v["columns"][7].update(mean_of=["avg"]),
+            r"column 'avg': mean_of must name columns with a metric of their own",
+        ),
+        (
+            "tables/beyond_table_cross.yaml",
+            lambda v: v["groups"][0]["rows"][1].update(before="distilbert_simcse"),
+            r"row 'distilbert_simcse': stands before itself",
+        ),
+        (
+            "tables/beyond_table_cross.yaml",
+            lambda v: v["groups"][0]["rows"].append(v["groups"][0]["rows"][0]),
+            r"row 'distilbert' stands twice; give each its own key",
+        ),
+        (
             "tables/beyond_table_cross.yaml",
             lambda v: v["groups"][0]["rows"][1].update(before="distilbrt"),
             r"row 'distilbert_simcse': row 'distilbrt' is not in the registry; did you mean 'distilbert'",

@@ -540,7 +540,7 @@ def test_every_cell_has_its_provenance_on_the_page(small: Plan):
     assert [line["value"] for line in entry["records"]] == [0.53, 0.54, 0.55]
     assert {line["precision"] for line in entry["records"]} == {"fp32"}
     run = small.specs_of("unsup_simcse_distilbert")[0]
-    assert entry["records"][0]["file"] == f"results/small/scores/{run.id}/sts.parquet"
+    assert entry["records"][0]["file"] == str(small.scores(run.id, "sts"))
     assert known["runs"][run.id]["recipe"]["recipe"]["learning_rate"] == 3e-4
     assert known["runs"][run.id]["run"]["versions"]["torch"] == "2.13.0"
     assert known["runs"][run.id]["run"]["best"] == {"step": 40, "dev": None}

@@ -165,6 +165,12 @@ def test_the_classifier_is_that_of_scikit_learn(strength: float) -> None:
     np.testing.assert_allclose(fit_logistic(features, labels, strength, np.full(8, 3.0)), expected, atol=1e-6)
 
 
+def test_a_fold_without_items_is_an_error_and_no_number() -> None:
+    fold = np.zeros(20, dtype=np.int64)
+    with pytest.raises(SembenchError, match="fold 0 or 0 of the word pairs has no item, or the others one answer"):
+        cross_predict(np.ones((20, 3)), np.arange(20) % 2, fold, (1.0,))
+
+
 def test_cross_prediction_equals_a_plain_run() -> None:
     rng = np.random.default_rng(1)
     features = rng.normal(size=(200, 5)) * [1, 10, 0.1, 3, 0]

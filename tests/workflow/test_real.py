@@ -9,7 +9,7 @@ from sembench.encoders.folder import Encoder, load_encoder
 from sembench.encoders.transformer import set_precision
 from sembench.evaluation.score import read_parts, score
 from sembench.registry import Plan
-from sembench.registry.plan import mirror_folder
+from sembench.registry.config import mirror_folder
 from sembench.sources import Site, fetch_dataset
 from tests.conftest import ROOT
 

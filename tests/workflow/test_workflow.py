@@ -52,6 +52,34 @@ def test_the_analogy_paper_runs_from_words_to_tables(finished: Path) -> None:
     assert "None of these relations is among those that were asked for." in examples
 
 
+def test_other_words_are_other_runs_at_once(finished: Path) -> None:
+    """What is remade must not hide what is missing behind it; see unless_done in rules/common.smk."""
+    config = ("--config", "scale=smoke", "relations=[E06,E07,E08]")
+    result = run_snakemake(finished, "analogy_table_7", "-n", "--cores", "1", *config)
+    assert result.returncode == 0, result.stderr[-2000:]
+    planned = (result.stdout + result.stderr).split("Job stats:")[1].split("total")[0]
+    counts = dict(line.split() for line in planned.splitlines() if len(line.split()) == 2)
+    # Training is for DSBATS4CL and DefSent; their scores and, as the test set is another one, that of the untouched one.
+    assert (counts["train_contrastive"], counts["score_run"], counts["analogy_table_7"]) == ("2", "3", "1")
+
+
+def test_an_own_test_set_is_scored_in_the_place_of_ours(finished: Path, tmp_path: Path) -> None:
+    project = shutil.copytree(finished, tmp_path / "project", symlinks=True)
+    pairs = pd.read_parquet(project / "results/smoke/analogy/dsbats_open.parquet")
+    own = pairs.rename(columns={"source_gloss": "source_sentence", "target_gloss": "target_sentence"})
+    own["source"] += "_of_mine"
+    columns = ["relation", "source", "target", "source_sentence", "target_sentence"]
+    own[columns].head(90).to_csv(project / "own.tsv", sep="\t", index=False)
+    config = ("--config", "scale=smoke", "srsd_pairs=own.tsv")
+    result = run_snakemake(project, "analogy_table_7", "--cores", "2", *config)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
+    [ours, mine] = outputs(project, "smoke/predictions/distilbert.*/srsd.*.parquet")
+    sizes = {len(pd.read_parquet(path)) for path in (ours, mine)}
+    assert len(sizes) == 2
+    again = run_snakemake(project, "analogy_table_7", "-n", "--cores", "1", *config)
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
 def test_a_chained_run_begins_where_the_other_ended(finished: Path) -> None:
     [path] = outputs(finished, "smoke/runs/analogy_on_simcse_distilbert.*/run.json")
     story = json.loads(path.read_text())
@@ -63,7 +91,7 @@ def test_a_chained_run_begins_where_the_other_ended(finished: Path) -> None:
 def scores_of(project: Path, variant: str) -> str:
     """Return the score file of an untouched encoder, which needs all sentence pairs and nothing heavy."""
     plan = Plan("smoke", root=project)
-    return str(plan.layout.scores(plan.specs_of(variant)[0].id, "sts"))
+    return str(plan.scores(plan.specs_of(variant)[0].id, "sts"))
 
 
 def start_training(project: Path, steps: int) -> subprocess.Popen[str]:

@@ -393,7 +393,9 @@ class BabelNetInventory(BabelNetSenses):
 
     def _absent(self, method: str, params: Params) -> None:
         if self._missing == "error":
-            raise SembenchError(f"{self._cache.folder} has no answer to {told(method, params)}; crawl the words first")
+            raise SembenchError(
+                f"{self._cache.folder} has no answer to {told(method, params)}; run sembench babelnet crawl first"
+            )
 
     def _ids(self, lemma: str, pos: Pos) -> list[str]:
         params = ids_params(lemma, pos, self._source)

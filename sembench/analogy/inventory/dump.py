@@ -71,7 +71,9 @@ def export_dump(cache: AnswerCache, target: Path, *, source: str | None = None) 
     }
     if not counts["words"]:
         limit = f" with source {source}" if source else ""
-        raise SembenchError(f"{cache.folder} holds no words{limit}, so there is nothing to export; crawl first")
+        raise SembenchError(
+            f"{cache.folder} holds no words{limit}, so there is nothing to export; crawl first, or name its --source"
+        )
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -240,7 +242,9 @@ def _lines(path: Path) -> Iterator[tuple[int, Json]]:
 def _parsed(line: bytes, what: str) -> Json:
     try:
         content = json.loads(line)
-    except ValueError:
+        # A half of a surrogate pair is valid JSON and no text.
+        json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise SembenchError(f"{what} is not a JSON object, so the file is damaged or cut off; {_REMEDY}")

@@ -12,7 +12,7 @@ from sembench.analogy.inventory.wordnet import WordNetInventory
 from sembench.errors import SembenchError
 
 
-def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None) -> Inventory:
+def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None, source: str | None) -> Inventory:
     """Return an inventory; none of them uses the network.
 
     Args:
@@ -20,6 +20,7 @@ def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None) -> 
         wordnet: prepared folder of WordNet, which also tells lexicographer files of BabelNet's senses.
         cache: folder with BabelNet's answers.
         dump: file of a dump.
+        source: the one resource whose senses were crawled; None: of all.
 
     Raises:
         SembenchError: a dump is wanted and none is named, or the inventory cannot be read.
@@ -28,7 +29,7 @@ def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None) -> 
     if name == "wordnet":
         return senses
     if name == "babelnet":
-        return BabelNetInventory(AnswerCache(cache), senses.lexfile)
+        return BabelNetInventory(AnswerCache(cache), senses.lexfile, source=source)
     if dump is None:
         raise SembenchError("config.yaml: 'inventory: dump' needs the file of the dump under 'dump'")
     return DumpInventory(dump, senses.lexfile)
