@@ -48,6 +48,7 @@ wildcard_constraints:
     run=r"[a-z0-9_]+\.s\d+\.[0-9a-f]{8}",
     suite=r"[a-z0-9_]+",
     pin=r"[0-9a-f]{8}",
+    figure=r"[a-z0-9_]+",
 
 
 def backbone_files(key):

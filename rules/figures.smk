@@ -2,6 +2,26 @@
 # Inputs: score records, or run.json for training curves. Outputs: results/<scale>/figures/<id>.{svg,pdf,png,csv}.
 
 
+rule study_objective:
+    """Where an objective leads free vectors, without an encoder (what the analogy paper's loss rewards)."""
+    output:
+        curves=str(PLAN.layout.study("{figure}")),
+    log:
+        str(PLAN.layout.base / "logs/study_objective/{figure}.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/study_objective/{figure}.jsonl")
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        lines=lambda wildcards: PLAN.study_params(wildcards.figure),
+    message:
+        "following free vectors for {wildcards.figure}"
+    shell:
+        "python workflow_scripts/study_objective.py {wildcards.figure:q} --out {output.curves:q} 2>&1 | tee {log:q}"
+
+
 for key in PLAN.registry.figures:
 
     rule:
@@ -10,6 +30,7 @@ for key in PLAN.registry.figures:
         input:
             scores=PLAN.figure_scores(key),
             stories=PLAN.figure_stories(key),
+            study=PLAN.figure_study(key),
         output:
             [PLAN.layout.figure(key, suffix) for suffix in FIGURE_FORMATS],
         log:

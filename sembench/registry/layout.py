@@ -76,6 +76,10 @@ class ScaleLayout:
         """Return a file of the analogy data sets, such as ``dsbats_sn.parquet``."""
         return self.base / "analogy" / name
 
+    def study(self, figure: str) -> Path:
+        """Return the curves of free vectors that a figure shows."""
+        return self.base / "figures" / f"{figure}.study.csv"
+
     @property
     def collected(self) -> Path:
         """All score records of the scale."""

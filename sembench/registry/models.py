@@ -143,6 +143,8 @@ class Backbone(Strict):
         return self
 
 
+RelationEncoder = Literal["diff", "concat", "concat_diff"]
+Negatives = Literal["third_pairs", "third_pairs_plus_positive", "cross_relation"]
 TrainReadout = Literal["cls", "pooler", "mean", "last2", "first_last", "embed_last"]
 
 
@@ -176,8 +178,8 @@ class Recipe(Strict):
     clip: float = Field(1.0, gt=0, description="gradient norm")
     chunk_rows: int = Field(0, ge=0, description="rows of a length-sorted chunk; 0: the whole batch in one forward")
     # Only for objective analogy; what the paper does not say is a key here, with the reason in registry/variants.yaml.
-    relation_encoder: Literal["diff", "concat", "concat_diff"] = Field("diff", description="vector of a sentence pair")
-    negatives: Literal["third_pairs", "third_pairs_plus_positive", "cross_relation"] = Field(
+    relation_encoder: RelationEncoder = Field("diff", description="vector of a sentence pair")
+    negatives: Negatives = Field(
         "third_pairs", description="what the denominator sums over; third_pairs as in the paper"
     )
     mask_false_negatives: bool = Field(True, description="leave out third pairs of the anchor's own directed relation")
@@ -363,14 +365,26 @@ class Panel(Strict):
     times: float = 1.0
 
 
+class StudyLine(Strict):
+    """An objective that free vectors follow; see ``sembench.training.study``."""
+
+    label: str
+    relation_encoder: RelationEncoder
+    negatives: Negatives
+
+
 class CurveFigure(Strict):
-    """A figure of training curves: one line a run, one panel a quantity, from what ``run.json`` keeps."""
+    """A figure of training curves: one line a run, one panel a quantity, from what ``run.json`` keeps.
+
+    With a ``study``, free vectors under objectives alone stand in a row of panels above.
+    """
 
     title: str
     paper: str
     caption: str = ""
     kind: Literal["curves"]
     panels: list[Panel] = Field(min_length=1)
+    study: list[StudyLine] = []
     points: list[Point]
 
 

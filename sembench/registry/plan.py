@@ -525,6 +525,17 @@ class Plan:
         paths = [self.layout.run(run) / "run.json" for point in self.points(figure) for run in point.runs]
         return [path for path in paths if not self.partial or (self.root / path).is_file()]
 
+    def study_params(self, figure: str) -> str:
+        """Return canonical JSON of the objectives that free vectors follow, and of the code's version."""
+        spec = self.figure(figure)
+        lines = [line.model_dump() for line in spec.study] if isinstance(spec, CurveFigure) else []
+        return canonical_json([lines, self.registry.stages["train"].version])
+
+    def figure_study(self, figure: str) -> list[Path]:
+        """Return the file with the curves of free vectors that a figure shows; none where it has no study."""
+        spec = self.figure(figure)
+        return [self.layout.study(figure)] if isinstance(spec, CurveFigure) and spec.study else []
+
     def figure_scores(self, figure: str) -> list[Path]:
         """Return the score files that a figure is made from."""
         spec = self.figure(figure)

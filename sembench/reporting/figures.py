@@ -14,18 +14,21 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
 from sembench.files import atomic_path, write_text
-from sembench.registry.models import CurveFigure, Figure, Metric
+from sembench.registry.models import CurveFigure, Figure, Metric, Panel
 from sembench.registry.plan import Plan, PlannedPoint
 from sembench.reporting.provenance import read_run
 from sembench.results.aggregate import seed_summary, select
+from sembench.results.records import read_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
+FREE = "free vectors"
 SUFFIXES = ("svg", "pdf", "png", "csv")
 # The page swaps these three for its own colours, so that a figure follows light and dark mode.
 INK, MUTED, PAPER = "#1c2128", "#6a717b", "#ffffff"
@@ -341,43 +344,59 @@ def rendered(plan: Plan, figure_id: str, scores: pd.DataFrame) -> tuple[Drawing,
 
 
 def curve_frame(plan: Plan, figure_id: str) -> pd.DataFrame:
-    """Return what the runs of a figure kept at each dev score: figure, label, run, step and a column a panel."""
+    """Return what the runs of a figure kept at each dev score: figure, label, run, step and a column a panel.
+
+    The curves of free vectors come last, under the run ``FREE``.
+    """
     spec = _curves(plan, figure_id)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[Any, Any]] = []
     for point in plan.points(figure_id):
         for run in point.runs:
             for line in (read_run(plan, run) or {}).get("curve") or []:
                 values: dict[str, Any] = {panel.key: line.get(panel.key) for panel in spec.panels}
                 rows.append({"figure": figure_id, "label": point.label, "run": run, "step": line["step"], **values})
+    for path in plan.figure_study(figure_id):
+        if (plan.root / path).is_file():
+            free = read_frame(plan.root / path, ["label", "step", "loss"])
+            rows += free.assign(figure=figure_id, run=FREE).to_dict("records")
     columns = ["figure", "label", "run", "step", *(panel.key for panel in spec.panels)]
     return pd.DataFrame(rows, columns=columns)
 
 
 def training_curves(plan: Plan, figure_id: str, frame: pd.DataFrame) -> Drawing:
-    """Draw one panel a quantity and one line a run; a label's seeds share its colour."""
+    """Draw one panel a quantity and one line a run; a label's seeds share its colour. Free vectors go above."""
     spec = _curves(plan, figure_id)
-    drawing = Drawing(figsize=(3.1 * len(spec.panels), 3.4), layout="constrained")
-    labels = list(dict.fromkeys(frame["label"]))
+    free, runs = frame[frame["run"] == FREE], frame[frame["run"] != FREE]
+    parts = [(title, part) for title, part in ((FREE, free), ("encoder", runs)) if len(part) or part is runs]
+    drawing = Drawing(figsize=(3.1 * len(spec.panels), 3.0 * len(parts) + 0.6), layout="constrained")
+    labels = list(dict.fromkeys([*runs["label"], *free["label"]]))
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.85, max(len(labels), 1)))
-    for axes, panel in zip(np.atleast_1d(drawing.subplots(1, len(spec.panels))), spec.panels, strict=True):
-        _line(axes, [], panel.label, "")
-        for number, (label, run) in enumerate(dict.fromkeys(zip(frame["label"], frame["run"], strict=True))):
-            kept = frame[(frame["run"] == run) & frame[panel.key].notna()]
-            style = {
-                "color": colours[labels.index(label)],
-                "marker": "osD^vP"[labels.index(label) % 6],
-                "markersize": 4,
-            }
-            name = label if run == frame[frame["label"] == label]["run"].iloc[0] else f"_{number}"
-            axes.plot(kept["step"], kept[panel.key].astype(float) * panel.times, label=name, linewidth=1.4, **style)
-    if labels:
-        handles, names = drawing.axes[0].get_legend_handles_labels()
-        drawing.legend(handles, names, loc="outside upper left", ncols=2, frameon=False)
+    styles = {
+        label: {"color": colour, "marker": "osD^vP"[number % 6], "markersize": 4, "linewidth": 1.4}
+        for number, (label, colour) in enumerate(zip(labels, colours, strict=False))
+    }
+    grid = drawing.subplots(len(parts), len(spec.panels), squeeze=False)
+    for line, (title, part) in zip(grid, parts, strict=True):
+        for axes, panel in zip(line, spec.panels, strict=True):
+            _curve_panel(axes, panel, part, styles, f", {title}" if len(parts) > 1 else "")
+    handles = [Line2D([], [], label=label, **style) for label, style in styles.items()]
+    if handles:
+        drawing.legend(handles=handles, loc="outside upper left", ncols=2, frameon=False)
     if plan.scale.note:
         drawing.supxlabel(
             textwrap.fill(plan.scale.note, 46 * len(spec.panels)), fontsize=7.5, color=MUTED, x=0.02, ha="left"
         )
     return drawing
+
+
+def _curve_panel(axes: Axes, panel: Panel, part: pd.DataFrame, styles: Mapping[str, Any], what: str) -> None:
+    kept = part[part[panel.key].notna()]
+    if part[panel.key].isna().all() and len(part):
+        axes.set_visible(False)
+        return
+    _line(axes, [], panel.label + what, "")
+    for (label, _), line in kept.groupby(["label", "run"], sort=False):
+        axes.plot(line["step"], line[panel.key].astype(float) * panel.times, **styles[str(label)])
 
 
 def _scored(plan: Plan, figure_id: str) -> Figure:

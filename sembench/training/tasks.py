@@ -106,10 +106,10 @@ class RelationRows:
         loss = relation_info_nce(
             anchors, positives, thirds, self.recipe.temperature, self.recipe.negatives, same, false
         )
-        return loss, _relation_facts(anchors.detach(), positives.detach(), same)
+        return loss, relation_facts(anchors.detach(), positives.detach(), same)
 
 
-def _relation_facts(anchors: Tensor, positives: Tensor, same: Tensor) -> Facts:
+def relation_facts(anchors: Tensor, positives: Tensor, same: Tensor) -> Facts:
     """Return the mean cosine with the own positive and with positives of other relations; both near 1: collapse."""
     table = cosines(anchors, positives)
     others = table[~same]

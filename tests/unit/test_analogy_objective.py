@@ -13,8 +13,9 @@ from torch.nn import functional
 
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
 from sembench.errors import SembenchError
-from sembench.registry.models import Recipe
+from sembench.registry.models import Recipe, StudyLine
 from sembench.training.objectives import relation_info_nce, relation_vectors
+from sembench.training.study import BATCH, TEMPERATURE, free_vectors
 from sembench.training.tasks import Definitions, RelationRows, build_task
 
 
@@ -171,3 +172,23 @@ def test_nothing_to_train_on(encoder: TransformerEncoder) -> None:
         build_task(Recipe(), encoder, [])
     with pytest.raises(SembenchError, match="DefSent has nothing to predict"):
         build_task(Recipe(objective="defsent"), encoder, pd.DataFrame({"word": ["unheardofword"], "gloss": ["water."]}))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "negatives", "collapses"),
+    [
+        ("diff", "third_pairs", True),
+        ("concat", "third_pairs", True),
+        ("diff", "third_pairs_plus_positive", False),
+        ("diff", "cross_relation", False),
+    ],
+)
+def test_where_free_vectors_end(encoder: str, negatives: str, collapses: bool) -> None:
+    end = free_vectors(StudyLine(label="x", relation_encoder=encoder, negatives=negatives)).iloc[-1]
+    if collapses:
+        # One direction for all: every cosine with an exchanged pair is -1.
+        assert end["loss"] == pytest.approx(-2 / TEMPERATURE + math.log(BATCH), abs=0.2)
+        assert end["cross_cosine"] > 0.97
+    else:
+        assert end["cross_cosine"] < 0.2
+        assert end["own_cosine"] > 0.5

@@ -451,7 +451,10 @@ def test_training_curves_come_from_the_runs_own_records(small: Plan):
     with mock.patch.object(Plan, "run_missing", return_value=None):
         first, second = plan.specs_of(variant)[:2]
         for spec, loss in ((first, -3.0), (second, -4.0)):
-            curve = [{"step": 0, "loss": None, "dev": 0.29}, {"step": 5, "loss": loss, "dev": 0.4, "cross_cosine": 0.9}]
+            curve = [
+                {"step": 0, "loss": None, "dev": 0.29},
+                {"step": 5, "loss": loss, "dev": 0.4, "cross_cosine": 0.9, "own_cosine": 0.9},
+            ]
             write_json(plan.root / plan.layout.run(spec.id) / "run.json", {"run": spec.id, "curve": curve})
         drawing, frame, absent = figures.rendered(plan, key, records_frame([]))
     assert len(drawing.axes) == 4
@@ -460,6 +463,15 @@ def test_training_curves_come_from_the_runs_own_records(small: Plan):
     assert absent["e1 - e2, cross-relation"] == "not trained"
     lines = drawing.axes[3].get_lines()
     assert [[round(float(y), 9) for y in line.get_ydata()] for line in lines] == [[29.0, 40.0]] * 2
+    # Free vectors have a row of their own, without a dev score.
+    free = pd.DataFrame({"label": "free", "step": [0, 10], "loss": [8.0, 1.0], "own_cosine": 0.1, "cross_cosine": 0.0})
+    (plan.root / plan.layout.study(key)).parent.mkdir(parents=True)
+    free.to_csv(plan.root / plan.layout.study(key), index=False)
+    with mock.patch.object(Plan, "run_missing", return_value=None):
+        drawing, frame, _ = figures.rendered(plan, key, records_frame([]))
+    assert [axes.get_visible() for axes in drawing.axes] == [True, True, True, False, *[True] * 4]
+    assert drawing.axes[0].get_lines()[0].get_ydata().tolist() == [8.0, 1.0]
+    assert set(frame["run"]) == {first.id, second.id, figures.FREE}
 
 
 def test_a_data_sets_table_shows_its_columns_in_four_forms(small: Plan):
