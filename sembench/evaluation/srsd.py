@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from sembench.analogy.folds import FOLDS, HELD_OUT, pair_groups
 from sembench.analogy.rules import RelationRule
@@ -308,17 +309,19 @@ def cross_predict(features: Floats, labels: Ints, fold: Ints, strengths: Sequenc
     """
     count = int(fold.max()) + 1
     found = np.zeros(len(labels))
-    for tested in range(count):
-        dev = (tested + 1) % count
-        inner, outer, test = (fold != tested) & (fold != dev), fold != tested, fold == tested
-        if not (test.any() and (fold == dev).any() and len(np.unique(labels[inner])) == 2):
-            raise SembenchError(
-                f"SRSD: fold {tested} or {dev} of the word pairs has no item, or the others one answer; give more pairs"
-            )
-        strength = _best_strength(features, labels, inner, fold == dev, strengths)
-        mean, scale = _scaling(features[outer])
-        point = fit_logistic((features[outer] - mean) / scale, labels[outer], strength)
-        found[test] = (features[test] - mean) / scale @ point[:-1] + point[-1]
+    # Products of a matrix with one vector wait for memory; BLAS with more threads only waits for them as well.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for tested in range(count):
+            dev = (tested + 1) % count
+            inner, outer, test = (fold != tested) & (fold != dev), fold != tested, fold == tested
+            if not (test.any() and (fold == dev).any() and len(np.unique(labels[inner])) == 2):
+                raise SembenchError(
+                    f"SRSD: fold {tested} or {dev} of the word pairs has no item, or the others one answer; give more pairs"
+                )
+            strength = _best_strength(features, labels, inner, fold == dev, strengths)
+            mean, scale = _scaling(features[outer])
+            point = fit_logistic((features[outer] - mean) / scale, labels[outer], strength)
+            found[test] = (features[test] - mean) / scale @ point[:-1] + point[-1]
     return found
 
 
