@@ -34,6 +34,7 @@ from sembench.registry.models import Strict
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Rows = NDArray[np.bool_]
 Record = dict[str, Any]
 Encode = Callable[[Sequence[str]], Vectors]
 Split = Literal["leak_free", "paper_like"]
@@ -306,28 +307,35 @@ def cross_predict(features: Floats, labels: Ints, fold: Ints, strengths: Sequenc
         labels: (items,), 0 or 1.
         fold: (items,), 0 to folds - 1; the fold in which an item is tested.
         strengths: C to choose from; the first of equally good ones is taken.
+
+    Raises:
+        SembenchError: a fold has no item, or too few folds are left to train on.
     """
     count = int(fold.max()) + 1
     found = np.zeros(len(labels))
     # Products of a matrix with one vector wait for memory; BLAS with more threads only waits for them as well.
     with threadpool_limits(limits=1, user_api="blas"):
         for tested in range(count):
-            dev = (tested + 1) % count
-            inner, outer, test = (fold != tested) & (fold != dev), fold != tested, fold == tested
-            if not (test.any() and (fold == dev).any() and len(np.unique(labels[inner])) == 2):
-                raise SembenchError(
-                    f"SRSD: fold {tested} or {dev} of the word pairs has no item, or the others one answer; give more pairs"
-                )
-            strength = _best_strength(features, labels, inner, fold == dev, strengths)
-            mean, scale = _scaling(features[outer])
-            point = fit_logistic((features[outer] - mean) / scale, labels[outer], strength)
+            inner, dev, test = _roles(labels, fold, tested, (tested + 1) % count)
+            strength = _best_strength(features, labels, inner, dev, strengths)
+            mean, scale = _scaling(features[~test])
+            point = fit_logistic((features[~test] - mean) / scale, labels[~test], strength)
             found[test] = (features[test] - mean) / scale @ point[:-1] + point[-1]
     return found
 
 
-def _best_strength(
-    features: Floats, labels: Ints, train: NDArray[np.bool_], dev: NDArray[np.bool_], strengths: Sequence[float]
-) -> float:
+def _roles(labels: Ints, fold: Ints, tested: int, chooses: int) -> tuple[Rows, Rows, Rows]:
+    """Return which items train, which choose C, and which are tested."""
+    dev, test = fold == chooses, fold == tested
+    inner = ~dev & ~test
+    if not (test.any() and dev.any() and len(np.unique(labels[inner])) == 2):
+        raise SembenchError(
+            f"SRSD: fold {tested} or {chooses} of the word pairs has no item, or the others one answer; give more pairs"
+        )
+    return inner, dev, test
+
+
+def _best_strength(features: Floats, labels: Ints, train: Rows, dev: Rows, strengths: Sequence[float]) -> float:
     mean, scale = _scaling(features[train])
     learned, judged = ((features[rows] - mean) / scale for rows in (train, dev))
     point, accuracies = None, []
