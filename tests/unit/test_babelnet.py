@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import pandas as pd
 import pytest
 import tenacity
 
+from sembench.analogy.bats import WordPair
+from sembench.analogy.dsbats import build_dsbats_sn
 from sembench.analogy.inventory import babelnet
 from sembench.analogy.inventory import cache as cache_module
 from sembench.analogy.inventory.babelnet import (
@@ -35,6 +38,8 @@ from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.inventory.cache import AnswerCache
 from sembench.analogy.inventory.commands import crawl_text, plan_text
 from sembench.analogy.inventory.crawl import FAN_OUT, CrawlReport, crawl, plan
+from sembench.analogy.inventory.dump import DumpInventory, export_dump
+from sembench.analogy.rules import BuildOptions, load_rules
 from sembench.errors import SembenchError
 from tests.unit import fake_babelnet as fake
 from tests.unit.fake_babelnet import KEY, FakeBabelNet
@@ -618,6 +623,19 @@ def test_3000_words_at_500_a_day(monkeypatch: Any, tmp_path: Path, clock: Clock)
     assert [report.remaining for report in reports] == [2601, 2201, 1801, 1401, 1001, 601, 201, 0]
     assert sum(server.counts.values()) == len(server.counts) == 3751
     assert list(cache.ledger.days().values()) == [500] * 7 + [251]
+    # The same DSBATS-sn from the answers and from their export; the server is gone, so nothing is asked.
+    nouns = [lemma for lemma, pos in words if pos == "NOUN"]
+    pairs = [WordPair("E06", *two, 1) for two in zip(nouns, nouns[fake.SHARE :], strict=False)]
+    export_dump(cache, tmp_path / "export.jsonl")
+    senses = (
+        BabelNetInventory(cache, lambda _: "noun.animal"),
+        DumpInventory(tmp_path / "export.jsonl", lambda _: "noun.animal"),
+    )
+    options = BuildOptions(relations=("E06",), every_pos=False)
+    first, second = (build_dsbats_sn(pairs, inventory, load_rules(), options) for inventory in senses)
+    assert len(first.frame) > 100
+    pd.testing.assert_frame_equal(first.frame, second.frame)
+    pd.testing.assert_frame_equal(first.report, second.report)
 
 
 CRAWLER = """
