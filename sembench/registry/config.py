@@ -48,6 +48,11 @@ def seeds(value: Any) -> list[int] | None:
     return [int(seed) for seed in value]
 
 
+def own_file(value: Any) -> str | None:
+    """Return the path of a user's file, the home folder's sign resolved."""
+    return str(Path(str(value)).expanduser()) if value else None
+
+
 def flag(value: Any, key: str) -> bool:
     """Return a switch; ``--config partial=yes`` hands a word over, and any word would count as true."""
     if value is None or isinstance(value, bool):

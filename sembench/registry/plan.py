@@ -158,8 +158,8 @@ class Plan:
             analogy={
                 "relations": values.relations(config.get("relations")),
                 "inventory": config.get("inventory"),
-                "dump": config.get("dump"),
-                "srsd_pairs": config.get("srsd_pairs"),
+                "dump": values.own_file(config.get("dump")),
+                "srsd_pairs": values.own_file(config.get("srsd_pairs")),
             },
         )
 
@@ -245,7 +245,7 @@ class Plan:
 
     def _own_file(self, key: str) -> str:
         """Return a digest of the file that config.yaml names under a key."""
-        path = self.root / Path(str(self.analogy_config[key])).expanduser()
+        path = self.root / self.analogy_config[key]
         if not path.is_file():
             raise SembenchError(f"config.yaml: there is no file '{path}'; mend the key '{key}'")
         return sha256_of(path)[:16]

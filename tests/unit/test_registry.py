@@ -378,6 +378,14 @@ def test_an_own_file_that_is_not_there_is_named(project: Path, config: dict[str,
         _ = plan.srsd_params
 
 
+def test_the_home_folder_is_known_in_paths(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    (project / "own.tsv").write_text("anything")
+    plan = Plan.from_config({"scale": "demo", "srsd_pairs": "~/own.tsv"}, root=project)
+    assert plan.analogy_config["srsd_pairs"] == str(project / "own.tsv")
+    assert json.loads(plan.srsd_params)["own"]
+
+
 def test_another_test_set_scores_anew_and_trains_nothing_anew(project: Path) -> None:
     (project / "own.tsv").write_text("anything")
     plans = [Plan.from_config({"scale": "demo", **config}, root=project) for config in ({}, {"srsd_pairs": "own.tsv"})]
