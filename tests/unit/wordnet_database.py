@@ -23,7 +23,6 @@ LEXNAMES = [
     "verb.communication",
 ]
 FILES = {"n": "noun", "v": "verb", "a": "adj", "s": "adj", "r": "adv"}
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass
