@@ -54,9 +54,10 @@ def own_file(value: Any) -> str | None:
 
 
 def flag(value: Any, key: str) -> bool:
-    """Return a switch; ``--config partial=yes`` hands a word over, and any word would count as true."""
-    if value is None or isinstance(value, bool):
-        return bool(value)
+    """Return a switch; ``--config partial=true`` hands a word over, and any word would count as true."""
+    known = {"true": True, "false": False, "none": False}
+    if (word := str(value).lower()) in known:
+        return known[word]
     raise SembenchError(f"config.yaml: '{key}' must be true or false, not {value!r}")
 
 

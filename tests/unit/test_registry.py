@@ -378,6 +378,13 @@ def test_an_own_file_that_is_not_there_is_named(project: Path, config: dict[str,
         _ = plan.srsd_params
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"), [(True, True), ("true", True), (None, False), (False, False), ("False", False)]
+)
+def test_a_switch_may_be_a_word(value: object, expected: bool) -> None:
+    assert Plan.from_config({"scale": "demo", "partial": value}, root=ROOT).partial is expected
+
+
 def test_the_home_folder_is_known_in_paths(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(project))
     (project / "own.tsv").write_text("anything")
