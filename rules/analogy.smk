@@ -57,12 +57,12 @@ rule build_dsbats_sn:
         runtime=30,
     params:
         job=ANALOGY_JOB,
-        senses=str(wordnet_root(WORDNET)),
+        wordnet=WORDNET,
     message:
         "building DSBATS-sn"
     shell:
         "python workflow_scripts/build_dsbats_sn.py --job {params.job:q} --out {output.pairs:q}"
-        " --wordnet {params.senses:q} --dump {input.dump:q} 2>&1 | tee {log:q}"
+        " --wordnet {params.wordnet:q} --dump {input.dump:q} 2>&1 | tee {log:q}"
 
 
 rule build_dsbats4cl:
@@ -111,11 +111,11 @@ rule build_dsbats_open:
         runtime=30,
     params:
         job=SRSD_JOB,
-        senses=str(wordnet_root(WORDNET)),
-        dictionary=str(dataset_folder(DICTIONARY)),
+        wordnet=WORDNET,
+        dictionary=DICTIONARY,
     message:
         "building DSBATS-open"
     shell:
         "python workflow_scripts/build_dsbats_open.py --job {params.job:q} --out {output.pairs:q}"
-        " --sizes {output.sizes:q} --wordnet {params.senses:q} --dictionary {params.dictionary:q}"
+        " --sizes {output.sizes:q} --wordnet {params.wordnet:q} --dictionary {params.dictionary:q}"
         " --own {input.own:q} 2>&1 | tee {log:q}"

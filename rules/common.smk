@@ -14,7 +14,6 @@ from sembench.registry.layout import (
     backbone as backbone_folder,
     corpus as corpus_path,
     dataset_file,
-    dataset_folder,
     manifest,
     wordnet_root,
 )

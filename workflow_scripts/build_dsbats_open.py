@@ -14,7 +14,7 @@ from sembench.analogy.rules import BuildOptions, load_rules
 from sembench.errors import SembenchError, explained
 from sembench.files import atomic_path
 from sembench.registry import project_root
-from sembench.registry.layout import dataset_folder
+from sembench.registry.layout import dataset_folder, wordnet_root
 from sembench.registry.load import parse
 from sembench.results.records import write_parquet
 
@@ -26,8 +26,8 @@ def main() -> None:
     parser.add_argument("--job", required=True, help="canonical JSON of words, senses, rules and options")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", type=Path, required=True)
-    parser.add_argument("--wordnet", type=Path, required=True, help="folder made by prepare_wordnet")
-    parser.add_argument("--dictionary", type=Path, required=True, help="folder with GCIDE")
+    parser.add_argument("--wordnet", required=True, help="key of the WordNet to take")
+    parser.add_argument("--dictionary", required=True, help="key of the dictionary to take")
     parser.add_argument("--own", nargs="?", default="", const="", help="TSV of pairs to take instead of all that")
     given = parser.parse_args()
     job, registry = json.loads(given.job), project_root() / "registry"
@@ -41,7 +41,8 @@ def main() -> None:
     if given.own:
         frame = with_folds(written, pairs)
     else:
-        dictionary = Gcide(given.dictionary, wordnet_letters(given.wordnet / "corpora" / "wordnet"))
+        letters = wordnet_letters(wordnet_root(given.wordnet) / "corpora" / "wordnet")
+        dictionary = Gcide(dataset_folder(given.dictionary), letters)
         frame = build_dsbats_open(pairs, dictionary, written, rules, OpenOptions(relations=relations))
     sizes = frame.groupby(["relation", "origin"], sort=False).size().unstack(fill_value=0)
     sizes = sizes.assign(definition_pairs=sizes.sum(axis=1)).reset_index()

@@ -17,7 +17,7 @@ from sembench.analogy.rules import BuildOptions, load_rules
 from sembench.errors import explained
 from sembench.files import atomic_path
 from sembench.registry import project_root
-from sembench.registry.layout import babelnet_cache, dataset_folder
+from sembench.registry.layout import babelnet_cache, dataset_folder, wordnet_root
 from sembench.registry.load import parse
 from sembench.results.records import write_parquet
 
@@ -28,16 +28,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--job", required=True, help="canonical JSON of words, senses, rules and options")
     parser.add_argument("--out", type=Path, required=True, help="parquet to write; its companions go beside it")
-    parser.add_argument("--wordnet", type=Path, required=True, help="folder made by prepare_wordnet")
+    parser.add_argument("--wordnet", required=True, help="key of the WordNet to take")
     parser.add_argument("--dump", nargs="?", default="", const="", help="dump of BabelNet, where the inventory is one")
     given = parser.parse_args()
     job = json.loads(given.job)
     options = parse(BuildOptions, job["build"], "registry/analogy.yaml, build")
     corrections = read_corrections(project_root() / "registry" / "corrections.tsv")
     pairs = read_bats(dataset_folder(job["bats"]["key"]), options.relations, corrections)
-    inventory: Inventory = open_inventory(
-        job["inventory"], given.wordnet, babelnet_cache(), Path(given.dump) if given.dump else None, options.source
-    )
+    dump = Path(given.dump) if given.dump else None
+    senses = wordnet_root(given.wordnet)
+    inventory: Inventory = open_inventory(job["inventory"], senses, babelnet_cache(), dump, options.source)
     build = build_dsbats_sn(pairs, inventory, load_rules(project_root() / "registry" / "relations.yaml"), options)
     for warning in build.warnings:
         print(f"warning: {warning}", file=sys.stderr)
