@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sembench.encoders.backbones import build_backbone
-from sembench.encoders.devices import pick_device
-from sembench.encoders.folder import load_encoder
-from sembench.encoders.transformer import read_entry, set_precision
 from sembench.errors import SembenchError, unknown
-from sembench.evaluation.score import read_parts
-from sembench.evaluation.score import score as score_parts
 from sembench.registry import Plan, RunSpec
 from sembench.registry.layout import DATA, backbone, dataset_folder
 from sembench.registry.load import DERIVED
@@ -45,6 +39,12 @@ def score_model(
     chosen = {key: _available(plan, key, say) for key in dict.fromkeys(suites)}
     for key in sorted({task.dataset for suite in chosen.values() for task in suite.tasks.values()}):
         _have(plan, key, say)
+    # Heavy imports wait until all names are known: a misspelled one must be answered at once.
+    from sembench.encoders.devices import pick_device
+    from sembench.encoders.folder import load_encoder
+    from sembench.encoders.transformer import read_entry, set_precision
+    from sembench.evaluation.score import read_parts, score
+
     made = plan.root / plan.layout.analogy("")
     parts = read_parts(
         chosen, plan.registry.datasets, lambda key: made if key in DERIVED else plan.root / dataset_folder(key)
@@ -53,7 +53,7 @@ def score_model(
     used = set_precision(encoder, precision)
     own = str(read_entry(folder).get("readout", "mean"))
     say(f"scoring {name} on {', '.join(chosen)}: {len({s for part in parts for s in part.sentences})} sentences")
-    scored = score_parts(encoder, parts, readouts or [own])
+    scored = score(encoder, parts, readouts or [own])
     labels = {"stage": plan.registry.stages["score"].version, "device": pick_device().type, "precision": used}
     return labelled(scored.records, name, labels)
 
@@ -104,6 +104,8 @@ def _built(plan: Plan, key: str, say: Say) -> Path:
         if entry.dataset:
             _fetch(plan, plan.dataset_key(entry.dataset), say)
         source = plan.root / dataset_folder(plan.dataset_key(entry.dataset)) if entry.dataset else None
+        from sembench.encoders.backbones import build_backbone
+
         say(f"building the model folder of {entry.title}")
         build_backbone(key, entry, source, folder)
     return folder

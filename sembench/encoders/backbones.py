@@ -12,12 +12,12 @@ import numpy as np
 import onnx
 import pandas as pd
 import torch
+import transformers  # each class is loaded when it is first named; loading all takes seconds
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
 
 from sembench.errors import SembenchError
 from sembench.files import atomic_path, write_json
@@ -62,7 +62,8 @@ def _copy(source: Path, target: Path, _options: dict[str, Any]) -> dict[str, Any
 def _distilbert_onnx(source: Path, target: Path, _options: dict[str, Any]) -> dict[str, Any]:
     """Dequantise a DistilBERT tagger's graph into ``DistilBertModel``; its classifier is left behind."""
     state = distilbert_state(onnx.load(str(source / "tagger.onnx")))
-    model = DistilBertModel(DistilBertConfig(vocab_size=len(state["embeddings.word_embeddings.weight"])))
+    size = {"vocab_size": len(state["embeddings.word_embeddings.weight"])}
+    model = transformers.DistilBertModel(transformers.DistilBertConfig(**size))
     model.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
     save_transformer(model, target)
     _copy_tokenizer(source / "tokenizer.json", target)
@@ -182,9 +183,9 @@ def _random(source: Path, target: Path, options: dict[str, Any]) -> dict[str, An
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     size = {"vocab_size": len(vocabulary), "max_position_embeddings": 130}
     model = (
-        RobertaModel(RobertaConfig(**shape, **size, pad_token_id=1), add_pooling_layer=False)
+        transformers.RobertaModel(transformers.RobertaConfig(**shape, **size, pad_token_id=1), add_pooling_layer=False)
         if roberta
-        else BertModel(BertConfig(**shape, **size, pad_token_id=0), add_pooling_layer=True)
+        else transformers.BertModel(transformers.BertConfig(**shape, **size, pad_token_id=0), add_pooling_layer=True)
     )
     save_transformer(model, target)
     _word_pieces(vocabulary, specials, roberta).save(str(target / "tokenizer.json"))

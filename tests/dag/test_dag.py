@@ -72,7 +72,7 @@ def test_one_method_on_top_of_the_other_trains_both_first(project: Path) -> None
     # SimCSE, DSBATS4CL, DefSent, and each of the first two on top of the other.
     assert found["train_contrastive"] == 5
     assert found["score_run"] == 2 * 6
-    chained = Plan("demo", root=project).spec("analogy_on_simcse_distilbert", 42)
+    chained = Plan.from_config({"scale": "demo"}, project).spec("analogy_on_simcse_distilbert", 42)
     found = jobs(project, f"results/demo/runs/{chained.id}/run.json", "--config", "scale=demo")
     assert found["train_contrastive"] == 2
 
