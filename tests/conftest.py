@@ -31,6 +31,7 @@ TREES = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("realdata") and not os.environ.get("SEMBENCH_MIRROR"):
