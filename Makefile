@@ -12,7 +12,7 @@ demo: .venv/demo.stamp  ## a small real reproduction; ends with the path of its 
 
 test: .venv/dev.stamp  ## lint, types, and all tests
 	$(MAKE) lint
-	$(BIN)/python -m pytest -n $(CORES) --dist loadgroup
+	$(BIN)/python -m pytest
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -31,14 +31,10 @@ TREES = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("realdata") and not os.environ.get("SEMBENCH_MIRROR"):
             item.add_marker(pytest.mark.skip(reason="needs real data: set SEMBENCH_MIRROR"))
-        # Where tests run side by side, those that share costly fixtures stay together.
-        shared = "finished" if "finished" in getattr(item, "fixturenames", ()) else item.nodeid.split("::")[0]
-        item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.fixture(scope="session")
