@@ -27,8 +27,7 @@ bench: .venv/dev.stamp  ## side by side with peers; see docs/measured.md
 clean:  ## results of the demo; fetched data stay
 	rm -rf results/demo
 
-# Compiling all of torch takes longer than installing it; what is imported is compiled then.
 .venv/%.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile --editable ".[$*]" --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --editable ".[$*]" --constraint constraints.txt
 	touch $@
