@@ -95,6 +95,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_snakemake(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run snakemake in a copy of the project; the copy's own library is imported, not the installed one."""
     env = {**os.environ, "PYTHONPATH": str(folder), "SEMBENCH_ROOT": str(folder), **environment}
-    # Two jobs of tiny encoders at once beat one with two threads: most of their time goes into imports.
+    # The default profile grants one GPU and so one job at a time; tiny encoders need none, and two jobs at once are faster.
     command = [sys.executable, "-m", "snakemake", "--resources", "gpu=2", "--max-threads", "1", *arguments]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=900)
