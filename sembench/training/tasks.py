@@ -96,7 +96,7 @@ class RelationRows:
                 self.encoder, [self.tokens[i] for i in unique], self.recipe.readout, self.recipe.chunk_rows
             )
         # A sentence that stands in several rows is encoded once: the objective has no use for a second dropout mask.
-        sides = vectors.float()[torch.from_numpy(back.reshape(places.shape)).to(vectors.device)]
+        sides = at_places(vectors.float(), torch.from_numpy(back.reshape(places.shape)).to(vectors.device))
         anchors, positives, thirds = (
             relation_vectors(sides[:, role, 0], sides[:, role, 1], self.recipe.relation_encoder) for role in range(3)
         )
@@ -107,6 +107,15 @@ class RelationRows:
             anchors, positives, thirds, self.recipe.temperature, self.recipe.negatives, same, false
         )
         return loss, relation_facts(anchors.detach(), positives.detach(), same)
+
+
+def at_places(vectors: Tensor, places: Tensor) -> Tensor:
+    """Return (..., width): the row of ``vectors`` (rows, width) that stands in each of ``places`` (...).
+
+    Not ``vectors[places]``: torch would sum the gradients of a repeated row in whatever order its threads come by, and
+    two runs would differ.
+    """
+    return functional.embedding(places, vectors)
 
 
 def relation_facts(anchors: Tensor, positives: Tensor, same: Tensor) -> Facts:

@@ -16,7 +16,7 @@ from sembench.errors import SembenchError
 from sembench.registry.models import Recipe, StudyLine
 from sembench.training.objectives import relation_info_nce, relation_vectors
 from sembench.training.study import BATCH, TEMPERATURE, free_vectors
-from sembench.training.tasks import Definitions, RelationRows, build_task
+from sembench.training.tasks import Definitions, RelationRows, at_places, build_task
 
 
 def cos(a: list[float], b: list[float]) -> float:
@@ -192,3 +192,22 @@ def test_where_free_vectors_end(encoder: str, negatives: str, collapses: bool) -
     else:
         assert end["cross_cosine"] < 0.2
         assert end["own_cosine"] > 0.5
+
+
+def test_a_repeated_sentence_has_the_same_gradient_in_every_run() -> None:
+    """Two threads that add to one row in their own order would differ in the last bits, as ``vectors[places]`` does."""
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(150, 768, generator=generator).requires_grad_()
+    places = torch.randint(150, (32, 3, 2), generator=generator)
+    weights = torch.randn(32, 3, 2, 768, generator=generator)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        sums = [torch.autograd.grad((at_places(vectors, places) * weights).sum(), vectors)[0] for _ in range(200)]
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(sums[0], other) for other in sums[1:])
+    expected = np.zeros((150, 768))
+    np.add.at(expected, places.numpy(), weights.double().numpy())
+    np.testing.assert_allclose(sums[0].numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert torch.equal(at_places(vectors, places), vectors[places])
