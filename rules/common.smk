@@ -5,7 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry import Plan
 from sembench.registry.layout import (
     MODEL_FILES,
@@ -18,7 +18,7 @@ from sembench.registry.layout import (
     wordnet_root,
 )
 from sembench.registry.load import DERIVED
-from sembench.registry.plan import canonical_json
+from sembench.core.canonical import canonical_json
 from sembench.registry.stages import code_digest
 
 

@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from sembench.errors import SembenchError, explained, unknown
+from sembench.core.errors import SembenchError, explained, unknown
 from sembench.registry import Plan, load_registry, project_root
 from sembench.registry.config import mirror_folder
 from sembench.registry.layout import DATA, backbone
@@ -288,7 +288,7 @@ def _babelnet_words(scale: str, mirror: Path | None) -> Any:
     from sembench.analogy.bats import read_bats, read_corrections
     from sembench.analogy.filters import lookups
     from sembench.analogy.rules import BuildOptions, load_rules
-    from sembench.registry.load import parse
+    from sembench.core.schema import parse
     from sembench.sources import Site, fetch_dataset
 
     plan = _plan(scale, mirror)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sembench.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError, unknown
 from sembench.registry import Plan, RunSpec
 from sembench.registry.layout import DATA, backbone, dataset_folder
 from sembench.registry.load import DERIVED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from sembench.core.errors import explained, unknown
 from sembench.encoders.backbones import build_backbone
-from sembench.errors import explained, unknown
 from sembench.registry import load_registry
 from sembench.registry.layout import backbone, dataset_folder
 

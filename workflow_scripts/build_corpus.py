@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from sembench.core.errors import SembenchError, explained, unknown
 from sembench.corpora.build import build_corpus
-from sembench.errors import SembenchError, explained, unknown
 from sembench.registry import load_registry
 from sembench.registry.layout import corpus, dataset_file
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from sembench.analogy.dsbats import FRAME_COLUMNS, build_dsbats4cl
 from sembench.analogy.folds import HELD_OUT
 from sembench.analogy.rules import AugmentOptions, load_rules
-from sembench.errors import explained
+from sembench.core.errors import explained
+from sembench.core.schema import parse
 from sembench.registry import project_root
-from sembench.registry.load import parse
 from sembench.results.records import read_frame, write_parquet
 
 

@@ -11,11 +11,11 @@ from sembench.analogy.bats import read_bats, read_corrections
 from sembench.analogy.dictionary import Gcide, OpenOptions, build_dsbats_open, read_sentence_pairs, wordnet_letters
 from sembench.analogy.folds import with_folds
 from sembench.analogy.rules import BuildOptions, load_rules
-from sembench.errors import SembenchError, explained
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError, explained
+from sembench.core.files import atomic_path
+from sembench.core.schema import parse
 from sembench.registry import project_root
 from sembench.registry.layout import dataset_folder, wordnet_root
-from sembench.registry.load import parse
 from sembench.results.records import write_parquet
 
 

@@ -14,11 +14,11 @@ from sembench.analogy.dsbats import build_dsbats_sn
 from sembench.analogy.inventory.base import Inventory
 from sembench.analogy.inventory.open import open_inventory
 from sembench.analogy.rules import BuildOptions, load_rules
-from sembench.errors import explained
-from sembench.files import atomic_path
+from sembench.core.errors import explained
+from sembench.core.files import atomic_path
+from sembench.core.schema import parse
 from sembench.registry import project_root
 from sembench.registry.layout import babelnet_cache, dataset_folder, wordnet_root
-from sembench.registry.load import parse
 from sembench.results.records import write_parquet
 
 

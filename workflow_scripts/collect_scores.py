@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sembench.errors import explained
+from sembench.core.errors import explained
 from sembench.results.records import read_scores, write_parquet
 
 if TYPE_CHECKING:

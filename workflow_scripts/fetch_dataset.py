@@ -10,7 +10,7 @@ import os
 import sys
 from typing import cast
 
-from sembench.errors import explained, unknown
+from sembench.core.errors import explained, unknown
 from sembench.registry import load_registry, project_root
 from sembench.registry.config import mirror_folder
 from sembench.registry.layout import DATA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from sembench.analogy.inventory.wordnet import DATA_NOUN_SHA256, prepare_wordnet
-from sembench.errors import explained
+from sembench.core.errors import explained
 from sembench.registry.layout import dataset_folder, wordnet_root
 
 

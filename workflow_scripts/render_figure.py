@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sembench.errors import explained
+from sembench.core.errors import explained
 from sembench.registry import Plan
 from sembench.reporting.figures import write_figure
 from sembench.results.records import read_scores

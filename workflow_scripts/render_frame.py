@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from sembench.errors import explained
+from sembench.core.errors import explained
 from sembench.registry import Plan
 from sembench.reporting.frames import write_frame
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from sembench.core.errors import SembenchError, explained
+from sembench.core.schema import parse
 from sembench.encoders.devices import pick_device
 from sembench.encoders.folder import load_encoder
 from sembench.encoders.transformer import set_precision
-from sembench.errors import SembenchError, explained
 from sembench.evaluation.score import read_parts, score
 from sembench.registry import load_registry
 from sembench.registry.layout import dataset_folder
-from sembench.registry.load import DERIVED, parse
+from sembench.registry.load import DERIVED
 from sembench.registry.models import Suite
 from sembench.results.records import labelled, records_frame, write_parquet
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from sembench.errors import explained
-from sembench.files import atomic_path
+from sembench.core.errors import explained
+from sembench.core.files import atomic_path
 from sembench.registry import load_registry
 from sembench.registry.models import CurveFigure
 from sembench.training.study import study

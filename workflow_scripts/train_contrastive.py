@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from sembench.analogy.dsbats import definitions
+from sembench.core.errors import SembenchError, explained
 from sembench.corpora.build import read_sentences
 from sembench.corpora.lines import sample
-from sembench.errors import SembenchError, explained
 from sembench.evaluation.pairs import read_pairs
 from sembench.registry import RunSpec, load_registry
 from sembench.registry.layout import dataset_file

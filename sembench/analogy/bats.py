@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sembench.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError, unknown
 
 RELATION_IDS = tuple(f"{group}{number:02d}" for group in "IDEL" for number in range(1, 11))
 # The paper speaks of 20 relations "less limited by morphology"; E and L hold exactly 20, and their words have

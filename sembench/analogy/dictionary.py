@@ -26,8 +26,8 @@ from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Pos
 from sembench.analogy.inventory.wordnet import SUFFIXES, definition
 from sembench.analogy.rules import BuildOptions, Choice, RelationRule, rule_of
-from sembench.errors import SembenchError, unknown
-from sembench.registry.models import Strict
+from sembench.core.errors import SembenchError, unknown
+from sembench.core.schema import Strict
 
 PAIR_COLUMNS = ["relation", "source", "target", "source_sentence", "target_sentence"]
 OPEN_COLUMNS = ["relation", "source", "target", "source_gloss", "target_gloss", "origin"]  # and fold, see folds.py

@@ -15,7 +15,7 @@ from sembench.analogy.filters import Filter
 from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.rules import AugmentOptions, BuildOptions, RelationRule, rule_of
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 # Order of resources, from the most to the least like a dictionary.
 ORIGINS = ("WN", "OEWN", "WIKI", "WIKIDATA", "WIKT", "OMWIKI")

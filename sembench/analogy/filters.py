@@ -17,7 +17,7 @@ import pandas as pd
 from sembench.analogy.bats import WordPair
 from sembench.analogy.inventory.base import Inventory, Pos, Synset
 from sembench.analogy.rules import BuildOptions, Choice, GraphTest, RelationRule, rule_of
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 ALL_POS: tuple[Pos, ...] = ("NOUN", "VERB", "ADJ", "ADV")
 

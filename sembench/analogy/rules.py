@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from sembench.analogy.bats import RELATION_IDS, SEMANTIC
 from sembench.analogy.inventory.base import Edge, Pos, SynsetType
-from sembench.errors import SembenchError, unknown
-from sembench.registry.load import parse, project_root, read_yaml
-from sembench.registry.models import Strict
+from sembench.core.errors import SembenchError, unknown
+from sembench.core.schema import Strict, parse
+from sembench.registry.load import project_root, read_yaml
 
 # WordNet's lexicographer files (lexnames(5WN)).
 LEXFILES = tuple(

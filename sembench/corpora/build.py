@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path, sha256_of
 from sembench.corpora.lines import iter_lines
 from sembench.corpora.wikipedia import clean, iter_pages, sentences
-from sembench.errors import SembenchError
-from sembench.files import atomic_path, sha256_of
 
 Reader = Literal["lines", "mediawiki"]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from xml.etree import ElementTree
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 DAMAGE = "\ue000"
 """Private-use character that stands where words were lost."""

@@ -19,8 +19,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from sembench.errors import SembenchError
-from sembench.files import atomic_path, write_json
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path, write_json
 from sembench.registry.models import Backbone
 
 Array = NDArray[Any]

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sembench.core.errors import SembenchError, unknown
 from sembench.encoders.static import load_static, load_use
 from sembench.encoders.transformer import load_transformer, read_entry
-from sembench.errors import SembenchError, unknown
 
 
 class Encoder(Protocol):

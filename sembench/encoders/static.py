@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from sembench.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError, unknown
 from sembench.registry.plan import package_missing
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")

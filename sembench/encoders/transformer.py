@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils import logging as transformers_logging
 
+from sembench.core.errors import SembenchError, unknown
 from sembench.encoders.devices import autocast, pick_device, resolve_precision
 from sembench.encoders.readouts import HIDDEN_READOUTS, NEEDS_ALL_LAYERS, MLPHead, read_out
-from sembench.errors import SembenchError, unknown
 
 # Its load report calls a pooler that nobody asked for "unexpected"; what matters, missing weights, is checked below.
 transformers_logging.set_verbosity_error()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
 
 Lines = list[list[str]]

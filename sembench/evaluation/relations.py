@@ -10,8 +10,9 @@ import pandas as pd
 
 from sembench.analogy.dictionary import OPEN_COLUMNS
 from sembench.analogy.rules import load_rules
+from sembench.core.errors import SembenchError
+from sembench.core.schema import parse
 from sembench.encoders.devices import pick_device
-from sembench.errors import SembenchError
 from sembench.evaluation.pairs import Pairs
 from sembench.evaluation.score import Embedded, Part, Record
 from sembench.evaluation.srsd import (
@@ -24,7 +25,7 @@ from sembench.evaluation.srsd import (
     srsd_records,
 )
 from sembench.evaluation.transfer import TASKS, Settings, transfer_records
-from sembench.registry.load import DERIVED, parse
+from sembench.registry.load import DERIVED
 from sembench.registry.models import Dataset, Suite, Task
 from sembench.results.records import read_frame
 

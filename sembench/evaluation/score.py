@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sembench.core.errors import SembenchError
 from sembench.encoders.folder import Encoder
-from sembench.errors import SembenchError
 from sembench.evaluation.geometry import alignment, uniformity
 from sembench.evaluation.pairs import Pairs, read_pairs, sample_hash
 from sembench.evaluation.sts import METRICS, aggregate, correlation, cosine

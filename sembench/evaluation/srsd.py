@@ -26,10 +26,10 @@ from threadpoolctl import threadpool_limits
 
 from sembench.analogy.folds import FOLDS, HELD_OUT, pair_groups
 from sembench.analogy.rules import RelationRule
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
+from sembench.core.schema import Strict
 from sembench.evaluation.sts import cosine
 from sembench.evaluation.transfer import stratified_folds
-from sembench.registry.models import Strict
 
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 Floats = NDArray[np.float64]
 METRICS = ("spearman", "pearson")

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.evaluation.pairs import Pairs, file_lines, file_path, sample_hash, tab_columns
 from sembench.registry.models import Dataset
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sembench.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError, unknown
 
 PAPERS = ("simcse", "analogy", "beyond")
 KEYS = ("scale", "seeds", "papers", "mirror", "partial", "relations", "inventory", "dump", "srsd_pairs")

@@ -9,12 +9,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
-from sembench.errors import SembenchError, did_you_mean, unknown
+from sembench.core.errors import SembenchError, unknown
+from sembench.core.schema import Merged, Model, Name, Strict, merged, parse
 from sembench.registry.models import (
     AnyFigure,
     Backbone,
@@ -22,12 +22,10 @@ from sembench.registry.models import (
     Dataset,
     Figure,
     FrameTable,
-    Name,
     Readout,
     Recipe,
     Scale,
     Stage,
-    Strict,
     Suite,
     Table,
     Variant,
@@ -35,9 +33,6 @@ from sembench.registry.models import (
 
 # Data sets that the workflow makes itself; where they lie depends on the scale.
 DERIVED = {name: f"{name}.parquet" for name in ("dsbats_sn", "dsbats4cl", "dsbats4cl_held_out", "dsbats_open")}
-
-Model = TypeVar("Model", bound=BaseModel)
-Merged = dict[str, Any]
 
 
 def project_root() -> Path:
@@ -85,55 +80,6 @@ def read_yaml(path: Path) -> Merged:
 
 def _short(path: Path) -> str:
     return "/".join(path.parts[-2:]) if path.parent.name in {"registry", "tables", "figures"} else path.name
-
-
-def parse(model: type[Model], value: Any, where: str) -> Model:
-    """Validate ``value`` as ``model``; the first problem becomes one sentence that starts with ``where``."""
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        raise SembenchError(f"{where}: {_explain(model, error)}") from None
-
-
-def _explain(model: type[BaseModel], error: ValidationError) -> str:
-    problem = error.errors(include_url=False)[0]
-    keys = [str(part) for part in problem["loc"]]
-    place = ".".join(keys)
-    if problem["type"] == "extra_forbidden":
-        fields = _fields_at(model, keys[:-1])
-        return f"unknown key '{place}'" + (did_you_mean(keys[-1], fields) or f"; known: {', '.join(sorted(fields))}")
-    if problem["type"] == "missing":
-        return f"the key '{place}' is missing; add it"
-    message = problem["msg"].removeprefix("Value error, ")
-    given = problem.get("input")
-    told = f" (given: {given!r})" if isinstance(given, str | int | float | bool | None) else ""
-    return f"key '{place}': {message}{told}" if place else message
-
-
-def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:
-    """Return the field names that are valid below ``keys``, walking through lists, maps and unions."""
-    current: list[type[BaseModel]] = [model]
-    for key in keys:
-        found = [
-            inner for m in current if key in m.model_fields for inner in _models_in(m.model_fields[key].annotation)
-        ]
-        current = found or current
-    return [name for m in current for name in m.model_fields]
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [inner for part in getattr(annotation, "__args__", ()) for inner in _models_in(part)]
-
-
-def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Merged:
-    """Return ``base`` with ``overlay`` laid over it: mappings merge key by key, anything else is replaced."""
-    result = dict(base)
-    for key, value in overlay.items():
-        old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return result
 
 
 @dataclass(frozen=True)

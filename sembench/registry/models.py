@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from sembench.core.schema import Name, RelativePath, Strict
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
-
-
-def _stays_below(path: str) -> str:
-    if not path or path.startswith("/") or "\\" in path or ".." in path.split("/"):
-        raise ValueError(f"'{path}' must be a relative path that stays in its folder")
-    return path
-
-
-RelativePath = Annotated[str, AfterValidator(_stays_below)]
-
-
-class Strict(BaseModel):
-    """Base of all registry entries."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 # ---------------------------------------------------------------------------------------------- data sets
 
 

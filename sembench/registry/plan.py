@@ -13,13 +13,15 @@ from typing import Any
 
 from pydantic import Field
 
-from sembench.errors import SembenchError, unknown
-from sembench.files import sha256_of
+from sembench.core.canonical import canonical_json
+from sembench.core.errors import SembenchError, unknown
+from sembench.core.files import sha256_of
+from sembench.core.schema import Strict, merged, parse
 from sembench.registry import config as values
 from sembench.registry.available import availability
 from sembench.registry.config import mirror_folder
 from sembench.registry.layout import ScaleLayout, babelnet_cache, corpus
-from sembench.registry.load import DERIVED, Registry, load_registry, merged, parse
+from sembench.registry.load import DERIVED, Registry, load_registry
 from sembench.registry.models import (
     AnyFigure,
     Backbone,
@@ -28,7 +30,6 @@ from sembench.registry.models import (
     FrameTable,
     Recipe,
     Row,
-    Strict,
     Suite,
     Table,
     Variant,
@@ -82,11 +83,6 @@ class RunSpec(Strict):
         except json.JSONDecodeError as error:
             raise SembenchError(f"the recipe is no JSON ({error.msg} at character {error.pos})") from None
         return parse(cls, value, "recipe")
-
-
-def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces, the same for equal values whatever their order in YAML."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def digest8(text: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sembench.files import write_text
+from sembench.core.files import write_text
 from sembench.registry.models import Stage
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from sembench.files import atomic_path, write_text
+from sembench.core.files import atomic_path, write_text
 from sembench.registry.models import CurveFigure, Figure, Metric, Panel
 from sembench.registry.plan import Plan, PlannedPoint
 from sembench.reporting.provenance import read_run

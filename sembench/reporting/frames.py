@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sembench.files import write_text
+from sembench.core.files import write_text
 from sembench.registry.models import FrameTable
 from sembench.registry.plan import Plan
 from sembench.reporting.tables import environment, latex_escape, markdown_escape

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import sembench
-from sembench.files import write_text
+from sembench.core.files import write_text
 from sembench.registry.plan import Plan
 from sembench.reporting.cells import ClaimResult, claims
 from sembench.reporting.figures import inline_svg, rendered, training_chart

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.layout import manifest
 from sembench.registry.load import DERIVED
 from sembench.registry.models import Column

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from sembench.files import write_text
+from sembench.core.files import write_text
 from sembench.registry.models import Table
 from sembench.registry.plan import Plan, PlannedRow
 from sembench.reporting.cells import Cell, build_cells, shown_columns, table_frame

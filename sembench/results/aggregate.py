@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import Metric
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sembench.errors import SembenchError
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
 
 RECORD_DTYPES: Mapping[str, str] = {
     "run": "str",

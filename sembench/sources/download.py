@@ -12,8 +12,8 @@ import urllib3
 from filelock import FileLock
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from sembench.errors import SembenchError
-from sembench.files import write_text
+from sembench.core.errors import SembenchError
+from sembench.core.files import write_text
 from sembench.sources.order import Say
 from sembench.sources.verify import PIECE
 

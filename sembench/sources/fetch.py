@@ -12,8 +12,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from sembench.errors import SembenchError
-from sembench.files import write_json
+from sembench.core.errors import SembenchError
+from sembench.core.files import write_json
 from sembench.registry.available import FIXTURES, availability
 from sembench.registry.models import (
     AnySource,

@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import HubSource
 from sembench.sources.order import Order, Origin
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from sembench.errors import SembenchError
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
 from sembench.registry.models import DataFile, SourceKind
 from sembench.sources.verify import PIECE, Facts, Locks, find_problem, is_pinned, measure
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import PypiSource
 from sembench.sources.order import Order, Origin
 from sembench.sources.unpack import unpack

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Literal, cast
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 Deliver = Callable[[str, IO[bytes]], None]
 DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError)

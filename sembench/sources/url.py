@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Literal
 from urllib.parse import quote
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import DataFile, UrlSource
 from sembench.sources.download import downloaded
 from sembench.sources.order import Order, Origin

@@ -11,8 +11,8 @@ from typing import IO, Literal
 
 from filelock import FileLock
 
-from sembench.errors import SembenchError
-from sembench.files import write_json
+from sembench.core.errors import SembenchError
+from sembench.core.files import write_json
 from sembench.registry.models import DataFile
 
 PIECE = 1 << 20  # bytes held in memory at a time

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from sembench.errors import SembenchError
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
 from sembench.training.progress import StepProgress
 
 if TYPE_CHECKING:

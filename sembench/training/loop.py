@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from sembench.core.errors import SembenchError
 from sembench.encoders.devices import resolve_precision
 from sembench.encoders.readouts import MLPHead
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
-from sembench.errors import SembenchError
 from sembench.evaluation.geometry import alignment, uniformity
 from sembench.evaluation.pairs import Pairs
 from sembench.evaluation.score import Embedded

@@ -11,10 +11,10 @@ from typing import Any
 from safetensors.torch import save_file
 
 from sembench import __version__
+from sembench.core.files import atomic_path, write_json
 from sembench.encoders.backbones import save_transformer
 from sembench.encoders.devices import hardware
 from sembench.encoders.transformer import read_entry
-from sembench.files import atomic_path, write_json
 from sembench.registry.plan import RunSpec
 from sembench.training.loop import Trained
 

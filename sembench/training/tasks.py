@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sembench.core.errors import SembenchError
 from sembench.encoders.devices import autocast
 from sembench.encoders.transformer import TransformerEncoder
-from sembench.errors import SembenchError
 from sembench.registry.models import Recipe
 from sembench.training.batches import encode_rows
 from sembench.training.objectives import cosines, info_nce, relation_info_nce, relation_vectors

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from sembench.core.errors import SembenchError
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
-from sembench.errors import SembenchError
 from sembench.registry.models import Recipe, StudyLine
 from sembench.training.objectives import relation_info_nce, relation_vectors
 from sembench.training.study import BATCH, TEMPERATURE, free_vectors

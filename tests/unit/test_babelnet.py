@@ -40,7 +40,7 @@ from sembench.analogy.inventory.commands import crawl_text, plan_text
 from sembench.analogy.inventory.crawl import FAN_OUT, CrawlReport, crawl, plan
 from sembench.analogy.inventory.dump import DumpInventory, export_dump
 from sembench.analogy.rules import BuildOptions, load_rules
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from tests.unit import fake_babelnet as fake
 from tests.unit.fake_babelnet import KEY, FakeBabelNet
 

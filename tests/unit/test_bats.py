@@ -18,7 +18,7 @@ from sembench.analogy.bats import (
     read_cells,
     read_corrections,
 )
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 ROOT = Path(__file__).parents[2]
 MINI = ROOT / "tests/fixtures/analogy/mini_bats"

@@ -14,10 +14,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pytest
 
+from sembench.core.errors import SembenchError
 from sembench.corpora.build import build_corpus, read_sentences
 from sembench.corpora.lines import iter_lines, sample
 from sembench.corpora.wikipedia import DAMAGE, GLUE, clean, is_prose, iter_pages, sentences, split_sentences
-from sembench.errors import SembenchError
 
 # ---------------------------------------------------------------------------------------------------------------------
 # A small invented dump

@@ -22,7 +22,7 @@ from sembench.analogy.dictionary import (
     wordnet_letters,
 )
 from sembench.analogy.rules import Choice, RelationRule, load_rules
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from tests.packages import packaged
 from tests.unit.wordnet_database import ENTRIES, real_wordnet, write_database
 

@@ -25,7 +25,7 @@ from sembench.analogy.filters import Filter
 from sembench.analogy.inventory.base import Gloss, Synset
 from sembench.analogy.inventory.wordnet import WordNetInventory
 from sembench.analogy.rules import AugmentOptions, BuildOptions, Choice, RelationRule, load_rules
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from tests.unit.test_filters import Invented
 from tests.unit.wordnet_database import real_wordnet
 

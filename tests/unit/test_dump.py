@@ -15,7 +15,7 @@ from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.inventory.cache import AnswerCache
 from sembench.analogy.inventory.crawl import crawl
 from sembench.analogy.inventory.dump import DumpInventory, export_dump
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from tests.unit import fake_babelnet as fake
 
 REGULAR: list[Any] = fake.words(20)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sembench.errors import SembenchError, did_you_mean, explained, unknown
-from sembench.files import atomic_path, write_text
+from sembench.core.errors import SembenchError, did_you_mean, explained, unknown
+from sembench.core.files import atomic_path, write_text
 
 
 def ends(error: Exception) -> int | str | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.evaluation.geometry import alignment, uniformity
 from sembench.evaluation.pairs import read_pairs, sample_hash
 from sembench.evaluation.score import Part, read_parts, score

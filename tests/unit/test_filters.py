@@ -14,7 +14,7 @@ from sembench.analogy.filters import Filter, coverage, judge_word, quality, read
 from sembench.analogy.inventory.base import Edge, Gloss, Pos, Synset
 from sembench.analogy.inventory.wordnet import WordNetInventory
 from sembench.analogy.rules import BuildOptions, Choice, GraphTest, RelationRule, load_rules, rule_of
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from tests.unit.wordnet_database import real_wordnet
 
 ROOT = Path(__file__).parents[2]

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, BertModel
 
+from sembench.core.errors import SembenchError
 from sembench.encoders.folder import load_encoder
 from sembench.encoders.readouts import MLPHead, masked_mean
 from sembench.encoders.transformer import TransformerEncoder, budgeted, load_transformer, read_entry
-from sembench.errors import SembenchError
 
 SENTENCES = [
     "The cook peels seven onions.",

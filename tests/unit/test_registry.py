@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sembench.errors import SembenchError
+from sembench.core.canonical import canonical_json
+from sembench.core.errors import SembenchError
 from sembench.registry import Plan, RunSpec, load_registry
 from sembench.registry.load import merged
 from sembench.registry.models import Recipe
-from sembench.registry.plan import canonical_json
 from sembench.registry.stages import code_digest
 
 ROOT = Path(__file__).parents[2]

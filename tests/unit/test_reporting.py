@@ -14,8 +14,8 @@ from unittest import mock
 import pandas as pd
 import pytest
 
-from sembench.errors import SembenchError
-from sembench.files import write_json
+from sembench.core.errors import SembenchError
+from sembench.core.files import write_json
 from sembench.registry.plan import Plan
 from sembench.reporting import cells, figures, frames, page, tables
 from sembench.results.records import records_frame

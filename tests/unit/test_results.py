@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import Metric
 from sembench.results.aggregate import seed_summary, select
 from sembench.results.records import RECORD_DTYPES, read_scores, records_frame, write_parquet

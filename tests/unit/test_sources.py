@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
 from sembench.sources import FileState, Site, availability, fetch_dataset, verify_dataset
 from sembench.sources.verify import measure

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
 from sembench.sources import Site, fetch_dataset
 

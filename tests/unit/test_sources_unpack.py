@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.sources.unpack import unpack
 
 Got = dict[str, bytes]

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import tenacity
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
 from sembench.sources import Site, download, fetch_dataset
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sembench.analogy.bats import WordPair
 from sembench.analogy.folds import HELD_OUT, with_folds
 from sembench.analogy.rules import RelationRule, load_rules
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.evaluation.srsd import (
     SPLITS,
     SrsdOptions,

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
+from sembench.core.errors import SembenchError
 from sembench.encoders.folder import load_encoder
-from sembench.errors import SembenchError
 from sembench.evaluation.pairs import Pairs, read_pairs
 from sembench.registry import Plan, RunSpec, load_registry
 from sembench.registry.models import Recipe

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import f1_score as sklearn_f1
 from sklearn.model_selection import StratifiedKFold
 
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from sembench.evaluation.pairs import Pairs
 from sembench.evaluation.transfer import (
     Job,

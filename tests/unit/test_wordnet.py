@@ -10,7 +10,7 @@ import nltk.data
 import pytest
 
 from sembench.analogy.inventory.wordnet import WordNetInventory, definition, prepare_wordnet, spellings
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 from tests.unit.wordnet_database import ENTRIES, Entry, real_wordnet, write_database
 
 

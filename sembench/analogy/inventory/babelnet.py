@@ -39,7 +39,7 @@ from sembench.analogy.inventory.babelnet_answers import (
 )
 from sembench.analogy.inventory.base import Pos, Synset
 from sembench.analogy.inventory.cache import Answer, AnswerCache, Params
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 URL = "https://babelnet.io"
 # What getVersion says under each version of the API, so that nobody is served by an old one unawares (babelnetpy#6).

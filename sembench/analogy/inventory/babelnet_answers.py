@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from sembench.analogy.inventory.base import Edge, Gloss, Pos, Synset, SynsetType
 from sembench.analogy.inventory.cache import AnswerCache, Params
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 Json = dict[str, Any]
 LexfileOf = Callable[[str], str | None]

@@ -22,8 +22,8 @@ from typing import Any
 
 from filelock import BaseFileLock, FileLock
 
-from sembench.errors import SembenchError
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
 
 API = "v9"
 Params = Mapping[str, str | Sequence[str]]

@@ -43,8 +43,8 @@ from sembench.analogy.inventory.babelnet_answers import (
 )
 from sembench.analogy.inventory.base import Pos, Synset
 from sembench.analogy.inventory.cache import Answer, AnswerCache, pairs_of
-from sembench.errors import SembenchError
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
 
 FORMAT = "sembench-babelnet-dump"
 FORMAT_VERSION = 1

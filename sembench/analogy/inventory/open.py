@@ -9,7 +9,7 @@ from sembench.analogy.inventory.base import Inventory
 from sembench.analogy.inventory.cache import AnswerCache
 from sembench.analogy.inventory.dump import DumpInventory
 from sembench.analogy.inventory.wordnet import WordNetInventory
-from sembench.errors import SembenchError
+from sembench.core.errors import SembenchError
 
 
 def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None, source: str | None) -> Inventory:

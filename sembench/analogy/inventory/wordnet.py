@@ -16,8 +16,8 @@ from nltk.corpus.reader.wordnet import WordNetCorpusReader, WordNetError
 from nltk.data import PathPointer
 
 from sembench.analogy.inventory.base import Edge, Gloss, Pos, Synset
-from sembench.errors import SembenchError
-from sembench.files import atomic_path
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
 
 SUFFIXES = ("noun", "verb", "adj", "adv")
 WORDNET_FILES = (

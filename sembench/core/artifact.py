@@ -1,0 +1,157 @@
+"""Artefacts: whatever is costly has its key in its path and a record beside it that consumers check.
+
+The key is a digest of the resolved parameters with their defaults, of the version of the plug-in that makes it (part
+of the parameters) and of the keys of its inputs. It is known before anything is fetched. A changed input is another
+path; the old one stays. The record is written last, so its presence means that the artefact is complete; it keeps the
+checksums of the artefact's files and the content of what was read, so that a file edited by hand, or fetched again
+with other content, is never used unseen.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from sembench.core.canonical import digest
+from sembench.core.errors import SembenchError
+from sembench.core.files import sha256_of, write_json
+
+RECORD = "made.json"
+Kind = Literal["dataset", "made", "backbone", "run", "fit", "scores"]
+_LIBRARIES = ("sembench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pandas")
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Something costly that is planned or made.
+
+    Attributes:
+        kind: what it is.
+        name: for people; it stands in the path beside the key.
+        params: everything that decides its content, defaults and versions included.
+        inputs: what it is made from.
+        folder: where it lies, relative to the project's folder; its last part ends with the key.
+        files: its files, relative to ``folder``, but for the record.
+        record_name: name of the record in ``folder``.
+    """
+
+    kind: Kind
+    name: str
+    params: Mapping[str, Any]
+    inputs: tuple[Artifact, ...]
+    folder: Path
+    files: tuple[str, ...]
+    record_name: str = RECORD
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Eight hex digits."""
+        return key_of(self.kind, self.params, self.inputs)
+
+    @property
+    def record(self) -> Path:
+        """Path of the record, relative to the project's folder; it counts as the artefact's presence."""
+        return self.folder / self.record_name
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All files and, last, the record."""
+        return (*(self.folder / name for name in self.files), self.record)
+
+
+def key_of(kind: Kind, params: Mapping[str, Any], inputs: Iterable[Artifact]) -> str:
+    """Return the key of what is made from these parameters and inputs."""
+    return digest([kind, dict(params), [each.key for each in inputs]])
+
+
+def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Write the record of an artefact whose files are all in place, and return it.
+
+    The artefact's inputs must be there too: what they hold now is what it was made from.
+    """
+    folder = root / artifact.folder
+    record = {
+        "kind": artifact.kind,
+        "name": artifact.name,
+        "key": artifact.key,
+        "params": dict(artifact.params),
+        "inputs": [
+            {"kind": each.kind, "name": each.name, "key": each.key, "content": content_of(root, each)}
+            for each in artifact.inputs
+        ],
+        "files": {name: sha256_of(folder / name) for name in artifact.files},
+        "facts": dict(facts or {}),
+        "versions": {name: found for name in _LIBRARIES if (found := _version(name))},
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_json(root / artifact.record, record)
+    return record
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def read_record(root: Path, artifact: Artifact) -> dict[str, Any] | None:
+    """Return the record of an artefact, or None where it is not made yet.
+
+    Raises:
+        SembenchError: the record is no JSON or that of another artefact.
+    """
+    path = root / artifact.record
+    if not path.is_file():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        found = record["key"], record["files"], record["inputs"]
+    except (ValueError, TypeError, KeyError):
+        raise SembenchError(f"{artifact.record} is damaged; {_remedy(artifact)}") from None
+    if found[0] != artifact.key:
+        raise SembenchError(f"{artifact.record} is that of key {found[0]}, not {artifact.key}; {_remedy(artifact)}")
+    return dict(record)
+
+
+def content_of(root: Path, artifact: Artifact) -> str:
+    """Return a digest of what an artefact's files hold, according to its record; empty where it is not made."""
+    record = read_record(root, artifact)
+    return digest(record["files"], 16) if record else ""
+
+
+def opened(root: Path, artifact: Artifact) -> Path:
+    """Return the folder of an artefact after comparing its record with its files and with what it was made from.
+
+    Raises:
+        SembenchError: it is not made, a file is missing or was changed, or an input has other content by now; the
+            sentence says which artefact it is and how to mend it.
+    """
+    record = read_record(root, artifact)
+    if record is None:
+        raise SembenchError(f"{artifact.record} does not exist: {artifact.kind} '{artifact.name}' is not made yet")
+    for name, sha256 in record["files"].items():
+        path = root / artifact.folder / name
+        if not path.is_file():
+            raise SembenchError(f"{artifact.folder / name} is missing; {_remedy(artifact)}")
+        if sha256_of(path) != sha256:
+            raise SembenchError(f"{artifact.folder / name} was changed after it was made; {_remedy(artifact)}")
+    made_from = {entry["key"]: entry["content"] for entry in record["inputs"]}
+    for each in artifact.inputs:
+        if (now := content_of(root, each)) and now != made_from.get(each.key):
+            raise SembenchError(
+                f"{artifact.kind} '{artifact.name}' was made from other content of {each.kind} '{each.name}' than "
+                f"{each.folder} holds now; {_remedy(artifact)}"
+            )
+    return root / artifact.folder
+
+
+def _remedy(artifact: Artifact) -> str:
+    what = artifact.folder if artifact.record_name == RECORD else artifact.record
+    return f"delete {what} and run the same command again to make it anew"

@@ -1,0 +1,92 @@
+"""Strict models: unknown keys are errors with the nearest valid name, and everything is frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from sembench.core.errors import SembenchError, did_you_mean
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+
+
+def _stays_below(path: str) -> str:
+    if not path or path.startswith("/") or "\\" in path or ".." in path.split("/"):
+        raise ValueError(f"'{path}' must be a relative path that stays in its folder")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_stays_below)]
+
+
+class Strict(BaseModel):
+    """Base of everything that is read from YAML or JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+Merged = dict[str, Any]
+
+
+def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Merged:
+    """Return ``base`` with ``overlay`` laid over it: mappings merge key by key, anything else is replaced.
+
+    A mapping that names another ``kind`` replaces the one below it whole: its keys mean nothing to the new kind.
+    """
+    result = dict(base)
+    for key, value in overlay.items():
+        old = result.get(key)
+        mappings = isinstance(old, dict) and isinstance(value, dict)
+        result[key] = _merged_value(old, value) if mappings else value
+    return result
+
+
+def _merged_value(old: Merged, new: Merged) -> Merged:
+    return merged(old, new) if new.get("kind", old.get("kind")) == old.get("kind") else new
+
+
+def parse(model: type[Model], value: Any, where: str) -> Model:
+    """Validate ``value`` as ``model``.
+
+    Raises:
+        SembenchError: the first problem as one sentence that starts with ``where``.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise SembenchError(f"{where}: {_explain(model, error)}") from None
+
+
+def _explain(model: type[BaseModel], error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    keys = [str(part) for part in problem["loc"]]
+    place = ".".join(keys)
+    if problem["type"] == "extra_forbidden":
+        fields = _fields_at(model, keys[:-1])
+        return f"unknown key '{place}'" + (did_you_mean(keys[-1], fields) or f"; known: {', '.join(sorted(fields))}")
+    if problem["type"] == "missing":
+        return f"the key '{place}' is missing; add it"
+    message = problem["msg"].removeprefix("Value error, ")
+    given = problem.get("input")
+    what = f" (given: {given!r})" if isinstance(given, str | int | float | bool | None) else ""
+    return f"key '{place}': {message}{what}" if place else message
+
+
+def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:
+    """Return the field names that are valid below ``keys``, walking through lists, maps and unions."""
+    current: list[type[BaseModel]] = [model]
+    for key in keys:
+        found = [
+            inner for m in current if key in m.model_fields for inner in _models_in(m.model_fields[key].annotation)
+        ]
+        current = found or current
+    return [name for m in current for name in m.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [inner for part in getattr(annotation, "__args__", ()) for inner in _models_in(part)]
