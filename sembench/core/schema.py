@@ -39,13 +39,15 @@ def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Merged:
     result = dict(base)
     for key, value in overlay.items():
         old = result.get(key)
-        mappings = isinstance(old, dict) and isinstance(value, dict)
-        result[key] = _merged_value(old, value) if mappings else value
+        if isinstance(old, dict) and isinstance(value, dict) and _same_kind(old, value):
+            result[key] = merged(old, value)
+        else:
+            result[key] = value
     return result
 
 
-def _merged_value(old: Merged, new: Merged) -> Merged:
-    return merged(old, new) if new.get("kind", old.get("kind")) == old.get("kind") else new
+def _same_kind(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return bool(new.get("kind", old.get("kind")) == old.get("kind"))
 
 
 def parse(model: type[Model], value: Any, where: str) -> Model:
