@@ -8,7 +8,7 @@ BIN := .venv/bin
 .PHONY: demo test lint bench clean
 
 demo: .venv/demo.stamp  ## a small real reproduction; ends with the path of its report
-	$(BIN)/snakemake all --cores $(CORES) --quiet host reason --config scale=demo papers=simcse
+	$(BIN)/snakemake all --cores $(CORES) --config scale=demo papers=simcse
 
 test: .venv/dev.stamp  ## lint, types, and all tests
 	$(MAKE) lint

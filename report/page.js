@@ -40,12 +40,12 @@
   };
 
   const scores = (cell) => {
-    if (!cell.records.length) return null;
-    const names = ["run", "seed", "task", "split", "value", "n", "sample_hash", "protocol", "stage", "device", "precision", "seconds", "created", "file"];
+    if (!(cell.records || []).length) return null;
+    const { columns, rows } = known.records;
     const text = (name, value) => (name === "value" ? value.toFixed(6) : name === "sample_hash" ? value.slice(0, 12) : String(value));
-    const head = make("thead", make("tr", names.map((name) => make("th", name.replace("_", " "), { scope: "col" }))));
-    const rows = cell.records.map((line) => make("tr", names.map((name) => make("td", text(name, line[name])))));
-    return section("Scores behind it", make("div", make("table", [head, make("tbody", rows)]), { class: "scroll", tabindex: "0" }));
+    const head = make("thead", make("tr", columns.map((name) => make("th", name.replace("_", " "), { scope: "col" }))));
+    const body = cell.records.map((label) => make("tr", rows[label].map((value, i) => make("td", text(columns[i], value)))));
+    return section("Scores behind it", make("div", make("table", [head, make("tbody", body)]), { class: "scroll", tabindex: "0" }));
   };
 
   const origin = (entry) => list([["Title", entry.title], ["Licence", entry.licence], ["Cite", entry.cite], ["Source", entry.source], ["Fetched", entry.fetched]]);
@@ -54,6 +54,8 @@
     const entry = known.runs[id];
     if (!entry) return null;
     const about = entry.run || {};
+    const encoder = known.backbones[entry.backbone] || { encoder: entry.backbone };
+    const data = entry.data ? known.data[entry.data] || { title: entry.data } : null;
     const segments = (about.segments || []).map(flat).join("; ");
     return section(
       "Run " + id,
@@ -67,11 +69,12 @@
         ["Kept step", flat(about.best)],
         ["Training rows", about.train_rows],
         ["Segments", segments],
+        ["Starts from", entry.start],
         ["Run record", entry.trained && !entry.run ? "no run.json here" : ""],
       ]),
-      make("details", [make("summary", "Encoder: " + entry.backbone.encoder), origin(entry.backbone)]),
-      entry.data ? make("details", [make("summary", "Training data: " + entry.data.title), origin(entry.data)]) : null,
-      make("details", [make("summary", "Recipe"), make("pre", JSON.stringify(entry.recipe, null, 2))]),
+      make("details", [make("summary", "Encoder: " + encoder.encoder), origin(encoder)]),
+      data ? make("details", [make("summary", "Training data: " + data.title), origin(data)]) : null,
+      entry.recipe ? make("details", [make("summary", "Recipe"), make("pre", JSON.stringify(entry.recipe, null, 2))]) : null,
     );
   };
 
@@ -84,7 +87,7 @@
     body.replaceChildren(
       make("h3", [cell.row, make("span", cell.column)], { id: "provenance-title" }),
       headline(cell),
-      ...[scores(cell), ...cell.runs.map(run)].filter(Boolean),
+      ...[scores(cell), ...(cell.runs || []).map(run)].filter(Boolean),
     );
     dialog.showModal();
     dialog.scrollTop = 0;

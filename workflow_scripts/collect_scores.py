@@ -4,7 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sembench.core.errors import explained
-from sembench.results.records import read_scores, write_parquet
+from sembench.core.files import stamped
+from sembench.core.frames import write_parquet
+from sembench.plan import Plan
+from sembench.results.store import read_scores
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
@@ -12,8 +15,11 @@ if TYPE_CHECKING:
 
 @explained
 def main() -> None:
-    """Read what the rule hands over, and write."""
-    write_parquet(read_scores([Path(path) for path in snakemake.input.scores]), Path(snakemake.output.scores))
+    """Read all that the plan shows, and write."""
+    plan = Plan.of_job()
+    scores = read_scores(plan.root, [plan.score(key) for key in plan.batch("all")])
+    write_parquet(scores, Path(snakemake.output.scores))
+    stamped(Path(snakemake.output.stamp))
 
 
 main()

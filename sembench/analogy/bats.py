@@ -32,7 +32,7 @@ class WordPair:
 
 @dataclass(frozen=True)
 class Correction:
-    """An answer of BATS that is wrong, and what stands for it; an empty ``right`` removes it."""
+    """An answer of BATS that is wrong, and what replaces it; an empty ``right`` removes it."""
 
     relation: str
     source: str
@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def repeated(self) -> int:
-        """Answers that stand in the cell already."""
+        """Answers that the cell already has."""
         filled = [answer for answer in self.answers if answer]
         return len(filled) - len(set(filled))
 

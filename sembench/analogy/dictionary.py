@@ -17,22 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import pandas as pd
 from pydantic import Field
 
 from sembench.analogy.bats import RELATION_IDS, SEMANTIC, WordPair
+from sembench.analogy.columns import OPEN_COLUMNS, PAIR_COLUMNS
 from sembench.analogy.dsbats import as_sentence, contains_head
 from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Pos
-from sembench.analogy.inventory.wordnet import SUFFIXES, definition
-from sembench.analogy.rules import BuildOptions, Choice, RelationRule, rule_of
+from sembench.analogy.inventory.wordnet_files import SUFFIXES, definition
+from sembench.analogy.rules import BuildOptions, Choice, RelationRule, Relations, rule_of
 from sembench.core.errors import SembenchError, unknown
+from sembench.core.lazy import pd
 from sembench.core.schema import Strict
 
-PAIR_COLUMNS = ["relation", "source", "target", "source_sentence", "target_sentence"]
-OPEN_COLUMNS = ["relation", "source", "target", "source_gloss", "target_gloss", "origin"]  # and fold, see folds.py
-# A dictionary has no lexicographer files. These words tell in its definitions what those tell in WordNet: a choice of
-# which all files stand here admits only definitions with one of the words.
+# A dictionary has no lexicographer files. These words in its definitions serve in their place: a choice all of
+# whose files are listed here admits only definitions with one of the words.
 _SOUND = r"sounds?|noises?|cry|cries|notes?|voice|calls?|utter\w*|scream\w*|roar|growl\w*|bark|bleat\w*"
 CUES = {
     "noun.animal": r"animals?|birds?|fowls?|fish(es)?|insects?|mammals?|quadrupeds?|ruminants?|rodents?|reptiles?"
@@ -65,7 +64,7 @@ class Definitions(Protocol):
 class OpenOptions(Strict):
     """Choices in making DSBATS-open; ``answers`` and ``definitions`` cap as ``answers`` and ``senses`` of DSBATS-sn."""
 
-    relations: tuple[str, ...] = tuple(key for key in SEMANTIC if key not in NAMES)
+    relations: Relations = Field(tuple(key for key in SEMANTIC if key not in NAMES), min_length=1)
     answers: int = Field(5, ge=0, description="answers of a source that are used; 0: all")
     max_words: int = Field(40, ge=0, description="longer definitions are left out; 0: none is")
     definitions: int = Field(2, ge=0, description="definitions of a word, per side of a word pair; 0: all")
@@ -99,13 +98,17 @@ DAMAGE = re.compile(
 )
 
 
+_OTHERS = re.compile(r"[^a-z]+")
+_FORM = BuildOptions()
+
+
 def letters(text: str) -> str:
     """Return a text's letters a-z in lower case: two definitions with the same letters are the same definition.
 
     >>> letters("A hot-dog (or two).")
     'ahotdogortwo'
     """
-    return re.sub(r"[^a-z]", "", text.lower())
+    return _OTHERS.sub("", text.lower())
 
 
 def wordnet_letters(folder: Path) -> frozenset[str]:
@@ -121,12 +124,14 @@ def wordnet_letters(folder: Path) -> frozenset[str]:
             raise SembenchError(f"{path} does not exist; prepare WordNet 3.0 there (see prepare_wordnet)")
         for line in path.read_text(encoding="ascii").splitlines():
             text = definition(line.partition("|")[2])
-            found |= {letters(text), letters(_sentence(text))}
+            found.add(letters(text))
+            if text.startswith("("):  # else a sentence has the letters of its definition
+                found.add(letters(_sentence(text)))
     return frozenset(found - {""})
 
 
 def _sentence(text: str) -> str:
-    made = as_sentence(Gloss(text, "GCIDE"), BuildOptions())
+    made = as_sentence(Gloss(text, "GCIDE"), _FORM)
     return made.text if made else ""
 
 
@@ -191,7 +196,7 @@ class Gcide:
         except FileNotFoundError:
             raise SembenchError(f"{path} is missing; run: snakemake fetch") from None
         except ValueError:
-            raise SembenchError(f"{path} is no JSON; delete it and fetch it again") from None
+            raise SembenchError(f"{path} is not JSON; delete it and fetch it again") from None
         if not isinstance(found, dict):
             raise SembenchError(f"{path} holds no entries by word; delete it and fetch it again")
         return found
@@ -242,7 +247,7 @@ def _read_rows(path: Path) -> list[list[str]]:
     except UnicodeDecodeError as error:
         raise SembenchError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     except csv.Error as error:
-        raise SembenchError(f"{path} is no TSV ({error}); save it with one pair a line") from None
+        raise SembenchError(f"{path} is not a TSV ({error}); save it with one pair a line") from None
     if header != PAIR_COLUMNS:
         raise SembenchError(f"{path}, line 1: the header must be {' '.join(PAIR_COLUMNS)}, separated by TABs")
     if not rows:
@@ -269,7 +274,7 @@ def build_dsbats_open(
     """Make definition pairs from word pairs and a dictionary, and add pairs that people wrote.
 
     The sides' rules are applied as far as a dictionary knows: part of speech, what a definition must contain, the words
-    that a choice is for, and ``CUES`` in place of lexicographer files. There is no graph to tell senses further apart;
+    that a choice is for, and ``CUES`` in place of lexicographer files. There is no graph to separate senses further;
     definitions that name the other word of the pair go first, as one of "bark" names the dog.
 
     Args:

@@ -7,39 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pandas as pd
-
 from sembench.analogy.bats import WordPair
+from sembench.analogy.columns import FRAME_COLUMNS, ROLES
 from sembench.analogy.filters import Filter
 from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.rules import AugmentOptions, BuildOptions, RelationRule, rule_of
 from sembench.core.errors import SembenchError
+from sembench.core.lazy import np, pd
 
 # Order of resources, from the most to the least like a dictionary.
 ORIGINS = ("WN", "OEWN", "WIKI", "WIKIDATA", "WIKT", "OMWIKI")
 LABEL = re.compile(r"^\(([^()]*)\)\s*")
 BRACKETS = re.compile(r"\s*\([^()]*\)")
 DISAMBIGUATION = re.compile(r"\b(may|can) (also )?refer to\b", re.IGNORECASE)
-FRAME_COLUMNS = [
-    "relation",
-    "source",
-    "target",
-    "source_synset",
-    "target_synset",
-    "source_gloss",
-    "target_gloss",
-    "relation_name",
-    "source_gloss_origin",
-    "target_gloss_origin",
-    "source_label",
-    "target_label",
-    "answer_rank",
-    "source_contains_head",
-    "target_contains_head",
-    "fold",
-]
 
 
 @dataclass(frozen=True)
@@ -53,7 +34,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Build:
-    """DSBATS-sn with its books.
+    """DSBATS-sn with its sizes and the filter's report.
 
     Attributes:
         frame: a row per definition pair, columns ``FRAME_COLUMNS``.
@@ -148,9 +129,9 @@ def _definition_pairs(pair: WordPair, check: Filter) -> Iterator[dict[str, objec
     for first, second in check.select(pair).pairs:
         for a, b in _sentence_pairs(first, second, check.options):
             values = (pair.relation, pair.source, pair.target, first.id, second.id, a.text, b.text, name)
-            books = (a.origin, b.origin, a.label, b.label, pair.rank)
+            details = (a.origin, b.origin, a.label, b.label, pair.rank)
             heads = (contains_head(a.text, pair.source), contains_head(b.text, pair.target))
-            yield dict(zip(FRAME_COLUMNS[:-1], (*values, *books, *heads), strict=True))
+            yield dict(zip(FRAME_COLUMNS[:-1], (*values, *details, *heads), strict=True))
 
 
 def _sentence_pairs(first: Synset, second: Synset, options: BuildOptions) -> Iterator[tuple[Sentence, Sentence]]:
@@ -186,7 +167,7 @@ def _not_found(used: Sequence[WordPair], check: Filter) -> pd.DataFrame:
 
 
 def _small_clusters(sizes: pd.DataFrame, options: BuildOptions) -> tuple[str, ...]:
-    told = []
+    warnings = []
     for key, pairs, found, size in sizes[["word_pairs", "found", "definition_pairs"]].itertuples(name=None):
         counts = f"{size} definition pairs from {pairs} word pairs"
         if not size:
@@ -195,10 +176,10 @@ def _small_clusters(sizes: pd.DataFrame, options: BuildOptions) -> tuple[str, ..
                 f"widen its rules in registry/relations.yaml, or leave {key} out of the relations"
             )
         if size < options.min_pairs:
-            told.append(f"relation {key} has {counts}, fewer than the {options.min_pairs} asked for")
-    if told and options.below_min == "error":
-        raise SembenchError(f"{told[0]}; lower min_pairs, or leave the relation out")
-    return tuple(told)
+            warnings.append(f"relation {key} has {counts}, fewer than the {options.min_pairs} asked for")
+    if warnings and options.below_min == "error":
+        raise SembenchError(f"{warnings[0]}; lower min_pairs, or leave the relation out")
+    return tuple(warnings)
 
 
 def definitions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -210,9 +191,6 @@ def definitions(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 # -------------------------------------------------------------------------------------------------- DSBATS4CL
-
-
-ROLES = ("anchor", "positive", "third")
 
 
 def build_dsbats4cl(
@@ -268,7 +246,11 @@ class _RowMaker:
         return self.rules[key].symmetric and self.options.symmetric == "other_relation"
 
     def possible(self, key: str) -> int:
-        """Return the number of different rows that a cluster gives."""
+        """Return the number of different rows that a cluster gives.
+
+        Raises:
+            SembenchError: there is no relation to take third pairs from, or the cluster is too small for a row.
+        """
         groups = np.array(list(Counter(self.words[row] for row in self.clusters[key]).values()), dtype=np.int64)
         n, squares = int(groups.sum()), int((groups**2).sum())
         if self.takes_other(key):
@@ -283,7 +265,11 @@ class _RowMaker:
         return count
 
     def others(self, key: str) -> np.ndarray:
-        """Return the rows of relations that are not of the cluster's family."""
+        """Return the rows (n,) of relations that are not of the cluster's family.
+
+        Raises:
+            SembenchError: there is no other relation.
+        """
         label = self.rules[key].directed()
         families = {k for k, rule in self.rules.items() if label in (rule.directed(), rule.directed(True))}
         found = [rows for other, rows in self.clusters.items() if other not in families]

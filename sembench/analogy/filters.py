@@ -7,17 +7,14 @@ are lost. Here one function applies the rules of ``registry/relations.yaml`` to 
 from __future__ import annotations
 
 import re
-from collections import Counter
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import pandas as pd
 
 from sembench.analogy.bats import WordPair
 from sembench.analogy.inventory.base import Inventory, Pos, Synset
 from sembench.analogy.rules import BuildOptions, Choice, GraphTest, RelationRule, rule_of
-from sembench.core.errors import SembenchError
+from sembench.core.lazy import pd
 
 ALL_POS: tuple[Pos, ...] = ("NOUN", "VERB", "ADJ", "ADV")
 
@@ -84,30 +81,12 @@ def judge_word(word: str, side: Sequence[Choice], inventory: Inventory, options:
 
 
 def _preference(verdict: Verdict) -> tuple[int, bool, bool]:
-    tier = len(LAST) + 99 if verdict.tier is None else verdict.tier
+    tier = sys.maxsize if verdict.tier is None else verdict.tier
     return tier, verdict.synset.wordnet is None, not verdict.synset.key_concept
 
 
-# Tests of a sense in the order of their reasons: the reason told is that of the choice that came furthest.
-Misfit = Callable[[str, Synset, Choice, BuildOptions], str]
-
-
-def _judge(word: str, synset: Synset, side: Sequence[Choice], options: BuildOptions) -> Verdict:
-    furthest, reason = -1, "no choice"
-    for tier, choice in enumerate(side):
-        stage, misfit = _first_misfit(word, synset, choice, options)
-        if not misfit:
-            return Verdict(synset, tier)
-        if stage > furthest:
-            furthest, reason = stage, misfit
-    return Verdict(synset, None, reason)
-
-
-def _first_misfit(word: str, synset: Synset, choice: Choice, options: BuildOptions) -> tuple[int, str]:
-    for stage, test in enumerate(LAST):
-        if misfit := test(word, synset, choice, options):
-            return stage, misfit
-    return len(LAST), ""
+# A test returns why a choice does not admit a sense, or an empty string.
+Test = Callable[[str, Synset, Choice, BuildOptions], str]
 
 
 def _lemma(word: str, synset: Synset, _choice: Choice, _options: BuildOptions) -> str:
@@ -142,7 +121,26 @@ def _words(word: str, _synset: Synset, choice: Choice, _options: BuildOptions) -
     return "" if not choice.words or word in choice.words else "admitted for other words only"
 
 
-LAST: tuple[Misfit, ...] = (_lemma, _pos, _field, _gloss, _words)
+# In this order. A sense that no choice admits is reported with the reason of the choice that got furthest.
+TESTS: tuple[Test, ...] = (_lemma, _pos, _field, _gloss, _words)
+
+
+def _judge(word: str, synset: Synset, side: Sequence[Choice], options: BuildOptions) -> Verdict:
+    furthest, reason = -1, "no choice"
+    for tier, choice in enumerate(side):
+        passed, failure = _first_failure(word, synset, choice, options)
+        if not failure:
+            return Verdict(synset, tier)
+        if passed > furthest:
+            furthest, reason = passed, failure
+    return Verdict(synset, None, reason)
+
+
+def _first_failure(word: str, synset: Synset, choice: Choice, options: BuildOptions) -> tuple[int, str]:
+    for passed, test in enumerate(TESTS):
+        if failure := test(word, synset, choice, options):
+            return passed, failure
+    return len(TESTS), ""
 
 
 # ------------------------------------------------------------------------------------------------- both sides
@@ -167,11 +165,11 @@ def select_senses(
     shared = any(a.id == b.id for a, b in selection.pairs)
     apart = [(a, b) for a, b in selection.pairs if a.id != b.id or len({gloss.text for gloss in a.glosses}) > 1]
     selection.keep(apart, "the same synset on both sides")
-    stands = _related(selection, rule.graph if options.graph else None, inventory)
-    if shared and not stands and rule.twins == "exclusive":
+    linked = _narrowed(selection, rule.graph if options.graph else None, inventory)
+    if shared and not linked and rule.twins == "exclusive":
         selection.keep([(a, b) for a, b in selection.pairs if a.id == b.id], "the words share another synset")
     if rule.same == "pos":
-        # The pairs stand in order of preference, so the first one has the best part of speech that is left.
+        # The pairs are in order of preference, so the first one has the best part of speech that is left.
         best = [(a, b) for a, b in selection.pairs if a.pos == selection.pairs[0][0].pos]
         selection.keep(best, "another part of speech fits both sides better")
     selection.keep(_capped(selection.pairs, options.senses), f"beyond {options.senses} senses")
@@ -187,14 +185,14 @@ def _alike(selection: Selection, same: str | None) -> None:
         selection.keep(alike, "no sense of the same part of speech on the other side")
 
 
-def _related(selection: Selection, test: GraphTest | None, inventory: Inventory) -> bool:
-    """Narrow the pairs to those that stand in the test's edge; return whether there are any."""
+def _narrowed(selection: Selection, test: GraphTest | None, inventory: Inventory) -> bool:
+    """Narrow the pairs to those that the test's edge links; return whether there are any."""
     if test is None:
         return False
-    known = [_stands(a, b, test, inventory) for a, b in selection.pairs]
-    related = [pair for pair, stands in zip(selection.pairs, known, strict=True) if stands]
-    # None: the inventory cannot tell, which is no reason to reject.
-    unclear = [pair for pair, stands in zip(selection.pairs, known, strict=True) if stands is None]
+    known = [_linked(a, b, test, inventory) for a, b in selection.pairs]
+    related = [pair for pair, link in zip(selection.pairs, known, strict=True) if link]
+    # None: the inventory does not know, which is no reason to reject.
+    unclear = [pair for pair, link in zip(selection.pairs, known, strict=True) if link is None]
     if related:
         selection.keep(related, f"graph: another sense has the edge '{test.edge}'")
     elif test.required:
@@ -202,7 +200,7 @@ def _related(selection: Selection, test: GraphTest | None, inventory: Inventory)
     return bool(related)
 
 
-def _stands(a: Synset, b: Synset, test: GraphTest, inventory: Inventory) -> bool | None:
+def _linked(a: Synset, b: Synset, test: GraphTest, inventory: Inventory) -> bool | None:
     return inventory.related(a, b, test.edge) if test.start == "source" else inventory.related(b, a, test.edge)
 
 
@@ -222,7 +220,7 @@ class Filter:
     def __init__(self, rules: Mapping[str, RelationRule], inventory: Inventory, options: BuildOptions) -> None:
         self.rules, self.inventory, self.options = rules, inventory, options
         self._verdicts: dict[tuple[str, int, str], list[Verdict]] = {}
-        self._fates: dict[tuple[str, int, str], dict[str, str]] = {}
+        self._reasons: dict[tuple[str, int, str], dict[str, str]] = {}
 
     def verdicts(self, relation: str, side: int, word: str) -> list[Verdict]:
         """Return the verdicts on a word's senses; ``side`` is 0 for the source and 1 for the target."""
@@ -234,18 +232,18 @@ class Filter:
         return self._verdicts[key]
 
     def select(self, pair: WordPair) -> Selection:
-        """Return the sense pairs of a word pair and note what became of every sense."""
+        """Return the sense pairs of a word pair, and keep for the report why each other sense was rejected."""
         rule = rule_of(self.rules, pair.relation)
         sides = [self.verdicts(pair.relation, side, word) for side, word in enumerate((pair.source, pair.target))]
         selection = select_senses(sides[0], sides[1], rule, self.inventory, self.options)
         for side, word in enumerate((pair.source, pair.target)):
-            fates = self._fates.setdefault((pair.relation, side, word), {})
+            reasons = self._reasons.setdefault((pair.relation, side, word), {})
             for verdict in sides[side]:
-                fate = verdict.reason or selection.dropped[side].get(verdict.synset.id, "")
-                if not fate and not selection.pairs:
-                    fate = "no sense on the other side"
+                reason = verdict.reason or selection.dropped[side].get(verdict.synset.id, "")
+                if not reason and not selection.pairs:
+                    reason = "no sense on the other side"
                 # A sense kept with one partner is kept, whatever happens with others.
-                fates[verdict.synset.id] = fate if fates.get(verdict.synset.id, fate) else ""
+                reasons[verdict.synset.id] = reason if reasons.get(verdict.synset.id, reason) else ""
         return selection
 
     def report(self) -> pd.DataFrame:
@@ -259,11 +257,11 @@ class Filter:
                 ("source", "target")[side],
                 word,
                 verdict.synset.id,
-                int(not fates[verdict.synset.id]),
-                fates[verdict.synset.id],
+                int(not reasons[verdict.synset.id]),
+                reasons[verdict.synset.id],
                 verdict.synset.glosses[0].text if verdict.synset.glosses else "",
             )
-            for (relation, side, word), fates in self._fates.items()
+            for (relation, side, word), reasons in self._reasons.items()
             for verdict in self._verdicts[relation, side, word]
         ]
         return pd.DataFrame(rows, columns=["relation", "side", "word", "synset", "kept", "reason", "gloss"])
@@ -280,83 +278,3 @@ def lookups(
             for word, side in ((pair.source, rule.source), (pair.target, rule.target)):
                 asked.update(dict.fromkeys((word, choice.pos) for choice in side))
     return list(asked)
-
-
-def coverage(pairs: Iterable[WordPair], inventory: Inventory, rules: Mapping[str, RelationRule]) -> pd.DataFrame:
-    """Count, per relation, all word pairs, those with both words in the inventory, and those the side rules keep.
-
-    Neither caps nor the graph count here: these are the columns "wp / in WN / kept" by which the rules were chosen.
-
-    Returns:
-        A frame with the index ``relation`` and the columns ``word_pairs found kept``.
-    """
-    check = Filter(rules, inventory, BuildOptions(graph=False, senses=0))
-    rows = []
-    for pair in pairs:
-        words = (pair.source, pair.target)
-        found = all(check.verdicts(pair.relation, side, word) for side, word in enumerate(words))
-        rows.append((pair.relation, 1, int(found), int(bool(check.select(pair).pairs))))
-    frame = pd.DataFrame(rows, columns=["relation", "word_pairs", "found", "kept"])
-    return frame.groupby("relation", sort=False).sum()
-
-
-# ------------------------------------------------------------------------------------------------- its quality
-
-LABEL_COLUMNS = ["relation", "side", "word", "synset", "valid"]
-
-
-def read_labels(path: Path) -> pd.DataFrame:
-    """Return hand-made labels: relation, side, word, synset id, and whether the sense belongs to the relation (1 or 0).
-
-    Raises:
-        SembenchError: missing file, wrong header, or a value that is none of those.
-    """
-    if not path.is_file():
-        raise SembenchError(f"{path} does not exist; restore it from version control")
-    labels = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-    if list(labels.columns) != LABEL_COLUMNS:
-        raise SembenchError(f"{path}, line 1: the header must be {' '.join(LABEL_COLUMNS)}, separated by TABs")
-    wrong = labels.index[~(labels["side"].isin(["source", "target"]) & labels["valid"].isin(["0", "1"]))]
-    if len(wrong):
-        raise SembenchError(f"{path}, line {wrong[0] + 2}: side must be source or target, and valid 0 or 1")
-    return labels.astype({"valid": int})
-
-
-def quality(
-    labels: pd.DataFrame, report: pd.DataFrame, inventory: Inventory, rules: Mapping[str, RelationRule]
-) -> pd.DataFrame:
-    """Compare the filter with hand-made labels, beside two baselines.
-
-    The baselines take the first sense of the side's preferred part of speech, and all senses of an admitted part of
-    speech.
-
-    Args:
-        labels: see ``read_labels``.
-        report: of a build over the labelled words; a sense that it lacks counts as rejected.
-        inventory: in which the baselines look words up.
-        rules: for the parts of speech of each side.
-
-    Returns:
-        A frame with the index ``method`` and the columns ``tp fp fn tn precision recall f1``; nan where undefined.
-    """
-    kept = set(report.loc[report["kept"] == 1, LABEL_COLUMNS[:4]].itertuples(index=False, name=None))
-    methods: dict[str, list[bool]] = {"filter": [], "first sense": [], "POS only": []}
-    for relation, side, word, synset in labels[LABEL_COLUMNS[:4]].itertuples(index=False, name=None):
-        rule = rule_of(rules, relation)
-        tags = tuple(dict.fromkeys(choice.pos for choice in (rule.source if side == "source" else rule.target)))
-        senses = [found.id for found in inventory.synsets(word, tags)]
-        methods["filter"].append((relation, side, word, synset) in kept)
-        methods["first sense"].append(senses[:1] == [synset])
-        methods["POS only"].append(synset in senses)
-    truth = labels["valid"].astype(bool).tolist()
-    rows = [_scores(name, truth, guesses) for name, guesses in methods.items()]
-    return pd.DataFrame(rows).set_index("method")
-
-
-def _scores(name: str, truth: list[bool], guesses: list[bool]) -> dict[str, str | float]:
-    counts = Counter(zip(truth, guesses, strict=True))
-    tp, fp, fn, tn = counts[True, True], counts[False, True], counts[True, False], counts[False, False]
-    precision = tp / (tp + fp) if tp + fp else float("nan")
-    recall = tp / (tp + fn) if tp + fn else float("nan")
-    f1 = 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else float("nan")
-    return {"method": name, "tp": tp, "fp": fp, "fn": fn, "tn": tn, "precision": precision, "recall": recall, "f1": f1}

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-import numpy as np
-import pandas as pd
-
 from sembench.analogy.bats import WordPair
+from sembench.core.lazy import np, pd
 
 FOLDS = 5
 HELD_OUT = 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from sembench.analogy.bats import RELATION_IDS, SEMANTIC
 from sembench.analogy.inventory.base import Edge, Pos, SynsetType
@@ -87,16 +86,38 @@ def _domain(name: str) -> str:
     return name
 
 
+def _relation(name: str) -> str:
+    if name not in RELATION_IDS:
+        raise ValueError(str(unknown("relation", name, RELATION_IDS, "BATS 3.0")))
+    return name
+
+
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"'{text}' is no regular expression ({error})") from None
+        raise ValueError(f"'{text}' is not a regular expression ({error})") from None
     return text
 
 
+def _listed(given: object) -> object:
+    """A single relation may be a word, as ``--config relations=E06`` hands it over."""
+    return [given] if isinstance(given, str) else given
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"names {repeated[0]} twice; name it once")
+    return names
+
+
+Relations = Annotated[
+    tuple[Annotated[str, AfterValidator(_relation)], ...], BeforeValidator(_listed), AfterValidator(_once)
+]
+
+
 class Choice(Strict):
-    """Senses that a side admits. Several choices stand in order of preference."""
+    """Senses that a side admits. Several choices are in order of preference."""
 
     pos: Pos = "NOUN"
     lexfiles: list[Annotated[str, AfterValidator(_lexfile)]] = Field([], description="none: every file of the pos")
@@ -112,7 +133,7 @@ class GraphTest(Strict):
 
     edge: Edge
     start: Literal["source", "target"] = Field("source", description="side from which the edge leads to the other")
-    required: bool = Field(False, description="else: senses that stand in it go before all others")
+    required: bool = Field(False, description="else: senses that it links go before all others")
 
 
 class RelationRule(Strict):
@@ -158,7 +179,6 @@ class RelationRule(Strict):
         return family if self.symmetric or self.inverted == exchanged else f"{family}^-1"
 
 
-@functools.cache
 def load_rules(path: Path | None = None) -> dict[str, RelationRule]:
     """Read ``registry/relations.yaml``: all relations of BATS by id, of which those of E and L have rules.
 
@@ -195,19 +215,19 @@ def check_relations(relations: Sequence[str], rules: Mapping[str, RelationRule])
 class BuildOptions(Strict):
     """Choices in making DSBATS-sn. Table 2 of the paper is lost; the caps keep L02, L03, L06 and L09 below one half."""
 
-    relations: tuple[str, ...] = SEMANTIC
+    relations: Relations = Field(SEMANTIC, min_length=1)
     answers: int = Field(5, ge=0, description="answers of a source that are used; 0: all")
     senses: int = Field(2, ge=0, description="senses of a word, per side of a word pair; 0: all")
     glosses: int = Field(3, gt=0, description="definitions of a sense")
     graph: bool = Field(True, description="use the inventory's graph where a relation has a test")
     every_pos: bool = Field(
-        True, description="ask for all parts of speech, so that the report shows those rejected too"
+        True, description="look up all parts of speech, so that the report shows those rejected too"
     )
     source: Annotated[str, Field(pattern=r"^[A-Z0-9_]+$")] | None = Field(
         None, description="BabelNet: only senses of this resource, such as WN, which asks far less; none: of all"
     )
     domain_weight: float = Field(0.1, ge=0, le=1, description="weight from which a domain counts")
-    strip_brackets: bool = Field(False, description="drop bracketed parts; the paper's cat sentence has lost its one")
+    strip_brackets: bool = Field(False, description="drop bracketed parts, as the paper's sentence about the cat")
     min_words: int = Field(3, ge=1, description="shorter sentences are dropped")
     min_pairs: int = Field(20, ge=1, description="definition pairs below which a cluster is reported")
     below_min: Literal["warn", "error"] = "warn"
@@ -222,13 +242,3 @@ class AugmentOptions(Strict):
     third_from: Literal["anchor", "positive", "other"] = "other"
     orientation: Literal["forward", "inverted", "both"] = "forward"
     symmetric: Literal["faithful", "other_relation", "skip"] = "other_relation"
-
-
-def check_options(options: Mapping[str, object]) -> tuple[BuildOptions, AugmentOptions]:
-    """Validate registry/analogy.yaml, so that a mistake there is found before anything runs."""
-    where = "registry/analogy.yaml"
-    for key in options:
-        if key not in ("build", "augment"):
-            raise unknown("key", key, ("build", "augment"), where)
-    build = parse(BuildOptions, options.get("build", {}), f"{where}, build")
-    return build, parse(AugmentOptions, options.get("augment", {}), f"{where}, augment")

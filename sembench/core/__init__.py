@@ -1,1 +1,1 @@
-"""What every floor stands on: keys and records of artefacts, plug-ins, strict schemas, files, errors."""
+"""What every floor above uses: keys and records of artefacts, plug-ins, strict schemas, files, errors."""

@@ -1,4 +1,4 @@
-"""Artefacts: whatever is costly has its key in its path and a record beside it that consumers check.
+"""Artefacts (class ``Artifact``): whatever is costly has its key in its path and a record that consumers check.
 
 The key is a digest of the resolved parameters with their defaults, of the version of the plug-in that makes it (part
 of the parameters) and of the keys of its inputs. It is known before anything is fetched. A changed input is another
@@ -29,11 +29,11 @@ _LIBRARIES = ("sembench", "torch", "transformers", "tokenizers", "numpy", "scipy
 
 @dataclass(frozen=True)
 class Artifact:
-    """Something costly that is planned or made.
+    """Something costly, whether it is made yet or only planned.
 
     Attributes:
         kind: what it is.
-        name: for people; it stands in the path beside the key.
+        name: for people; the path has it before the key.
         params: everything that decides its content, defaults and versions included.
         inputs: what it is made from.
         folder: where it lies, relative to the project's folder; its last part ends with the key.
@@ -74,6 +74,11 @@ def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None)
     """Write the record of an artefact whose files are all in place, and return it.
 
     The artefact's inputs must be there too: what they hold now is what it was made from.
+
+    Args:
+        root: the project's folder.
+        artifact: what was made.
+        facts: more to keep, such as numbers of rows; no part of its key or its content.
     """
     folder = root / artifact.folder
     record = {
@@ -94,6 +99,7 @@ def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None)
     return record
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -105,13 +111,15 @@ def read_record(root: Path, artifact: Artifact) -> dict[str, Any] | None:
     """Return the record of an artefact, or None where it is not made yet.
 
     Raises:
-        SembenchError: the record is no JSON or that of another artefact.
+        SembenchError: the record is not JSON, or that of another artefact.
     """
     path = root / artifact.record
-    if not path.is_file():
+    try:
+        stamp = path.stat()
+    except FileNotFoundError:
         return None
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = _parsed(str(path), stamp.st_mtime_ns, stamp.st_size)
         found = record["key"], record["files"], record["inputs"]
     except (ValueError, TypeError, KeyError):
         raise SembenchError(f"{artifact.record} is damaged; {_remedy(artifact)}") from None
@@ -120,8 +128,18 @@ def read_record(root: Path, artifact: Artifact) -> dict[str, Any] | None:
     return dict(record)
 
 
+@functools.lru_cache(maxsize=4096)
+def _parsed(path: str, _modified: int, _size: int) -> Any:
+    """Read a record once for as long as the file stays as it is: thousands of scores share a few origins."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
 def content_of(root: Path, artifact: Artifact) -> str:
-    """Return a digest of what an artefact's files hold, according to its record; empty where it is not made."""
+    """Return a digest of what an artefact's files hold, according to its record; empty where it is not made.
+
+    Raises:
+        SembenchError: the record is damaged or that of another artefact.
+    """
     record = read_record(root, artifact)
     return digest(record["files"], 16) if record else ""
 
@@ -131,25 +149,43 @@ def opened(root: Path, artifact: Artifact) -> Path:
 
     Raises:
         SembenchError: it is not made, a file is missing or was changed, or an input has other content by now; the
-            sentence says which artefact it is and how to mend it.
+            sentence says which artefact it is, and what to delete so that it is made anew.
     """
     record = read_record(root, artifact)
     if record is None:
-        raise SembenchError(f"{artifact.record} does not exist: {artifact.kind} '{artifact.name}' is not made yet")
+        raise SembenchError(
+            f"{artifact.record} does not exist: {artifact.kind} '{artifact.name}' is not made yet; run a target of "
+            "snakemake that needs it"
+        )
     for name, sha256 in record["files"].items():
         path = root / artifact.folder / name
         if not path.is_file():
             raise SembenchError(f"{artifact.folder / name} is missing; {_remedy(artifact)}")
         if sha256_of(path) != sha256:
             raise SembenchError(f"{artifact.folder / name} was changed after it was made; {_remedy(artifact)}")
+    _check_origins(root, artifact, record)
+    return root / artifact.folder
+
+
+def _check_origins(root: Path, artifact: Artifact, record: Mapping[str, Any]) -> None:
+    """Compare what an artefact was made from, and that in turn, with what lies there now; what is gone is not compared.
+
+    Only records are compared: each job hashes the files that it opens itself.
+
+    Raises:
+        SembenchError: an origin has other content by now, as a file without a checksum that was fetched again.
+    """
     made_from = {entry["key"]: entry["content"] for entry in record["inputs"]}
     for each in artifact.inputs:
-        if (now := content_of(root, each)) and now != made_from.get(each.key):
+        origin = read_record(root, each)
+        if origin is None:
+            continue
+        if digest(origin["files"], 16) != made_from.get(each.key):
             raise SembenchError(
                 f"{artifact.kind} '{artifact.name}' was made from other content of {each.kind} '{each.name}' than "
                 f"{each.folder} holds now; {_remedy(artifact)}"
             )
-    return root / artifact.folder
+        _check_origins(root, each, origin)
 
 
 def _remedy(artifact: Artifact) -> str:

@@ -1,4 +1,4 @@
-"""Errors that a user can cause and mend."""
+"""Errors that a user can cause and put right."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ class SembenchError(Exception):
     """A mistake outside the program: one sentence that names file, row or key and the remedy."""
 
 
+class PassingError(SembenchError):
+    """A failure of somebody else's server that another try may overcome, ``after`` so many seconds."""
+
+    def __init__(self, text: str, after: float = 0.0) -> None:
+        super().__init__(text)
+        self.after = after
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the nearest of the known names, else an empty string."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
@@ -25,7 +33,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, word: str, known: Iterable[str], where: str = "the registry") -> SembenchError:
-    """Return the error for a name that is not in a list of known names."""
+    """Return the error for a name that is not among the known ones, which are those of ``where``."""
     names = list(known)
     hint = did_you_mean(word, names) or f"; known: {', '.join(sorted(names)[:12]) or 'none'}"
     return SembenchError(f"{kind} '{word}' is not in {where}{hint}")
@@ -34,7 +42,7 @@ def unknown(kind: str, word: str, known: Iterable[str], where: str = "the regist
 def explained(function: Callable[P, R]) -> Callable[P, R]:
     """Turn a user's error into one sentence on standard error and exit code 2.
 
-    A full disk and a path that cannot be used are the user's to mend as well, and arrive from deep inside a library.
+    A full disk and a path that cannot be used are such errors as well, raised deep inside a library.
     """
 
     @functools.wraps(function)

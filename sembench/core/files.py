@@ -54,3 +54,12 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file as 64 hex digits, reading it in pieces."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def stamped(path: Path) -> None:
+    """Write a stamp, an empty file ``<name>.<digest>`` (see ``Jobs.stamp``); older ones of that name are removed."""
+    name, _, digest = path.name.rpartition(".")
+    for old in path.parent.glob(f"{name}.*" if name else digest):
+        if old.name.rpartition(".")[0] == name:
+            old.unlink()
+    write_text(path, "")

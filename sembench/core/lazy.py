@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     class _Lazy:
-        """Stands for a module and loads it at the first look at one of its names."""
+        """In place of a module, which it loads when one of its names is first used."""
 
         def __init__(self, name: str) -> None:
             self._name = name

@@ -55,7 +55,7 @@ class Family(Generic[P]):
 
     @functools.cached_property
     def modules(self) -> dict[str, str]:
-        """Return the module of each kind; files whose name begins with an underscore are none."""
+        """Modules by kind; ``base.py`` and files whose name begins with an underscore are no kinds but shared code."""
         found: dict[str, str] = {}
         for package in self.packages:
             for entry in pkgutil.iter_modules(importlib.import_module(package).__path__):
@@ -67,12 +67,17 @@ class Family(Generic[P]):
         """Return the class of a kind.
 
         Raises:
-            SembenchError: there is no such kind.
+            SembenchError: there is no such kind, or its file names no class.
         """
         if kind not in self.modules:
-            error = unknown(f"{self.name} kind", kind, self.modules, f"sembench ({self.packages[0]})")
+            folders = " or ".join(package.replace(".", "/") for package in self.packages)
+            error = unknown(f"{self.name} kind", kind, self.modules, folders)
             raise SembenchError(f"{where}: {error}" if where else str(error))
-        return cast("type[P]", importlib.import_module(self.modules[kind]).PLUGIN)
+        module = importlib.import_module(self.modules[kind])
+        if not hasattr(module, "PLUGIN"):
+            file = f"{self.modules[kind].replace('.', '/')}.py"
+            raise SembenchError(f"{file} does not say which class is its plug-in; end it with 'PLUGIN = TheClass'")
+        return cast("type[P]", module.PLUGIN)
 
     def parse(self, raw: Any, where: str) -> Chosen[P]:
         """Return the plug-in that an entry with the key ``kind`` chooses, its parameters checked.

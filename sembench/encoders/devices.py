@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import platform
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
+_held: list[FileLock] = []  # a lock ends with its object
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
+@functools.cache
 def pick_device() -> torch.device:
-    """Return the first GPU that is visible, else the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    """Return the device of this process, always the same: a GPU of its own where there are several, else the CPU."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    device = lent_device([_gpu_name(index) for index in range(count)], Path(tempfile.gettempdir()))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # so that the plain name "cuda" means it as well
+    return device
+
+
+def lent_device(gpus: Sequence[str], locks: Path) -> torch.device:
+    """Return the first GPU that no other process of this user has borrowed; it is ours until the process ends.
+
+    Args:
+        gpus: names of the visible GPUs that are the same in every process; none means the CPU.
+        locks: folder in which borrowed GPUs are locked.
+
+    A single visible GPU is taken without a lock: whoever started the process chose it. Where all of several are
+    borrowed, they are shared evenly by process number.
+    """
+    if len(gpus) < 2:
+        return torch.device("cuda:0" if gpus else "cpu")
+    for index, name in enumerate(gpus):
+        lock = FileLock(locks / f"sembench-{os.getuid()}-{name}.lock")
+        with contextlib.suppress(Timeout):
+            lock.acquire(timeout=0)
+            _held.append(lock)
+            return torch.device("cuda", index)
+    return torch.device("cuda", os.getpid() % len(gpus))
+
+
+def _gpu_name(index: int) -> str:
+    # Indices count visible GPUs only, so that two processes may number the same GPU differently.
+    return str(getattr(torch.cuda.get_device_properties(index), "uuid", index))
 
 
 def resolve_precision(asked: str, device: torch.device) -> str:

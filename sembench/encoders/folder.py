@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sembench.core.errors import SembenchError, unknown
 from sembench.encoders.static import load_static, load_use
 from sembench.encoders.transformer import load_transformer, read_entry
+from sembench.plan.layout import ENTRY
 
 
 class Encoder(Protocol):
@@ -21,7 +22,7 @@ class Encoder(Protocol):
 
     @property
     def readouts(self) -> tuple[str, ...]:
-        """Read-outs on offer."""
+        """Base read-outs on offer."""
 
     def encode(self, sentences: Sequence[str], readouts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return a float32 array of shape (sentences, width) for each read-out."""
@@ -38,12 +39,12 @@ def load_encoder(folder: Path) -> Encoder:
     """Load the encoder of a model folder, whatever its kind.
 
     Raises:
-        SembenchError: the folder is absent, is no model folder, or misses a file or weight.
+        SembenchError: the folder is absent, is not a model folder, or misses a file or weight.
     """
     if not folder.is_dir():
         raise SembenchError(f"the model folder {folder} does not exist")
     entry = read_entry(folder)
     kind = str(entry.get("kind"))
     if kind not in _LOADERS:
-        raise unknown("encoder kind", kind, _LOADERS, str(folder / "encoder.json"))
+        raise unknown("encoder kind", kind, _LOADERS, str(folder / ENTRY))
     return _LOADERS[kind](folder, entry)

@@ -8,13 +8,18 @@ index 0 (its code was changed in January 2022), hence two read-outs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from sembench.encoders.convert.base import HIDDEN
+
 
 class MLPHead(nn.Module):
     """The head of SimCSE: Linear(H, H) and tanh, freshly initialised; BERT's own pooler is deliberately not used."""
+
+    base: ClassVar[str] = "cls"  # the read-out that it takes
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -54,14 +59,16 @@ def _embed_last(hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
     return masked_mean((hidden[0].float() + hidden[-1].float()) / 2, mask)
 
 
-# Read-outs of hidden states alone. `cls_mlp` and `pooler` are `cls` followed by a trained layer of the model.
-HIDDEN_READOUTS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {
-    "cls": _cls,
-    "mean": _mean,
-    "last2": _last2,
-    "first_last": _first_last,
-    "embed_last": _embed_last,
-}
+def _max(hidden: Sequence[Tensor], mask: Tensor) -> Tensor:
+    return hidden[-1].float().masked_fill(mask.unsqueeze(-1) == 0, -torch.inf).amax(dim=1)
+
+
+Pooling = Callable[[Sequence[Tensor], Tensor], Tensor]
+# Read-outs of hidden states alone, under the names that every transformer offers. `cls_mlp`, `pooler` and what a
+# sentence-transformers folder adds after its pooling are one of these followed by a trained layer.
+HIDDEN_READOUTS: dict[str, Pooling] = dict(zip(HIDDEN, (_cls, _mean, _last2, _first_last, _embed_last), strict=True))
+# What a layer may stand on; the maximum is offered by no encoder by itself.
+BASES: dict[str, Pooling] = {**HIDDEN_READOUTS, "max": _max}
 NEEDS_ALL_LAYERS = frozenset({"last2", "first_last", "embed_last"})
 
 
@@ -69,13 +76,13 @@ def read_out(name: str, hidden: Sequence[Tensor], mask: Tensor, heads: dict[str,
     """Return vectors of shape (batch, width) in float32.
 
     Args:
-        name: key of registry/readouts.yaml.
+        name: a base read-out that the encoder offers.
         hidden: embedding output and all blocks' outputs, each (batch, length, width); for ``cls``, ``mean`` and the
             heads the last one alone is enough.
         mask: attention mask, (batch, length).
-        heads: the modules behind ``cls_mlp`` and ``pooler`` where the model has them.
+        heads: the modules behind read-outs with a trained layer; each names in ``base`` what it takes.
     """
     if name in heads:
-        vectors: Tensor = heads[name](_cls(hidden, mask))
+        vectors: Tensor = heads[name](BASES[str(heads[name].base)](hidden, mask))
         return vectors.float()
     return HIDDEN_READOUTS[name](hidden, mask)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from sembench.core.errors import SembenchError, unknown
-from sembench.registry.plan import package_missing
+from sembench.core.files import atomic_path
+from sembench.registry.available import package_missing
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -33,7 +34,11 @@ class StaticEncoder:
         return _TOKEN.findall(sentence.lower() if self.lowercase else sentence)
 
     def encode(self, sentences: Sequence[str], readouts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return one float32 array of shape (sentences, width) for each read-out; only ``mean`` exists."""
+        """Return one float32 array of shape (sentences, width) for each read-out; only ``mean`` exists.
+
+        Raises:
+            SembenchError: another read-out than ``mean`` is asked for.
+        """
         _only_mean(readouts)
         found = np.zeros((len(sentences), self.vectors.shape[1]), dtype=np.float32)
         for row, sentence in enumerate(sentences):
@@ -56,7 +61,11 @@ class PackagedUSE:
         self._use = USE(threads=2)
 
     def encode(self, sentences: Sequence[str], readouts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the package's 512-wide vectors under the name ``mean``."""
+        """Return the package's vectors, (sentences, 512), under the name ``mean``.
+
+        Raises:
+            SembenchError: another read-out than ``mean`` is asked for.
+        """
         _only_mean(readouts)
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         found = np.empty((len(sentences), 512), dtype=np.float32)
@@ -72,8 +81,26 @@ def _only_mean(readouts: Sequence[str]) -> None:
             raise unknown("read-out", name, ["mean"], "what this encoder offers")
 
 
+def save_vectors(target: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    """Write ``vectors.safetensors`` (words, width) and ``vocab.txt``, one word a line.
+
+    Raises:
+        SembenchError: there are more words than vectors, or fewer.
+    """
+    if len(words) != len(vectors):
+        raise SembenchError(f"{len(words)} words but {len(vectors)} vectors; fetch the word vectors again")
+    with atomic_path(target / "vectors.safetensors") as temporary:
+        save_file({"vectors": np.ascontiguousarray(vectors)}, temporary)
+    with atomic_path(target / "vocab.txt") as temporary:
+        temporary.write_text("".join(f"{word}\n" for word in words), encoding="utf-8", newline="\n")
+
+
 def load_static(folder: Path, entry: dict[str, Any]) -> StaticEncoder:
-    """Load a folder of word vectors: ``vectors.safetensors`` (words, width) and ``vocab.txt``, one word a line."""
+    """Load a folder of word vectors: ``vectors.safetensors`` (words, width) and ``vocab.txt``, one word a line.
+
+    Raises:
+        SembenchError: a file is missing, or there are more words than vectors, or fewer.
+    """
     for name in ("vectors.safetensors", "vocab.txt"):
         if not (folder / name).is_file():
             raise SembenchError(f"{folder / name} is missing; build the folder again")
@@ -85,7 +112,11 @@ def load_static(folder: Path, entry: dict[str, Any]) -> StaticEncoder:
 
 
 def load_use(_folder: Path, entry: dict[str, Any]) -> PackagedUSE:
-    """Load the packaged encoder; another version of the package is an error."""
+    """Load the packaged encoder.
+
+    Raises:
+        SembenchError: the package is absent or of another version.
+    """
     if reason := package_missing(str(entry["package"])):
         raise SembenchError(reason)
     return PackagedUSE()

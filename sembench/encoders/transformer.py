@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils import logging as transformers_logging
 
 from sembench.core.errors import SembenchError, unknown
+from sembench.core.files import atomic_path
+from sembench.encoders.convert.base import HIDDEN, POOLER
 from sembench.encoders.devices import autocast, pick_device, resolve_precision
-from sembench.encoders.readouts import HIDDEN_READOUTS, NEEDS_ALL_LAYERS, MLPHead, read_out
+from sembench.encoders.foreign import FOLDERS_OWN, folders_own, foreign_entry
+from sembench.encoders.heads import head_from, load_heads
+from sembench.encoders.readouts import NEEDS_ALL_LAYERS, read_out
+from sembench.encoders.weights import tensors_below
+from sembench.plan.layout import ENTRY
 
 # Its load report calls a pooler that nobody asked for "unexpected"; what matters, missing weights, is checked below.
 transformers_logging.set_verbosity_error()
@@ -27,23 +35,35 @@ transformers_logging.disable_progress_bar()
 Vectors = NDArray[np.float32]
 # Tokens of a forward pass, padding included. Larger batches gain nothing on a processor; a GPU wants more.
 TOKEN_BUDGET = {"cpu": 4096, "cuda": 65536}
-# Encoders whose class can be built with or without the pre-trained pooler.
-_WITH_POOLER = {"bert", "roberta"}
 
 
 class Tokens:
-    """A folder's tokenizer: sentences to word-piece ids, specials included."""
+    """A folder's tokenizer: sentences to word-piece ids, specials included.
 
-    def __init__(self, folder: Path, limit: int, pad: int) -> None:
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    Args:
+        tokenizer: the fast tokenizer.
+        limit: longest row that the encoder takes.
+        pad: id that fills short rows.
+        lowercase: sentences are lower-cased before the tokenizer sees them.
+        prompt: text before every sentence.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, limit: int, pad: int, *, lowercase: bool = False, prompt: str = ""
+    ) -> None:
+        self._tokenizer = tokenizer
         self._tokenizer.no_padding()
         self.limit = limit
         self.pad = pad
+        self.lowercase = lowercase
+        self.prompt = prompt
 
     def __call__(self, sentences: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         """Return the ids of each sentence, cut to ``max_length`` (the encoder's limit if none is given)."""
+        texts = [f"{self.prompt}{sentence}" for sentence in sentences]
         self._tokenizer.enable_truncation(min(max_length or self.limit, self.limit))
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(sentences))]
+        encodings = self._tokenizer.encode_batch_fast([text.lower() for text in texts] if self.lowercase else texts)
+        return [encoding.ids for encoding in encodings]
 
     def padded(self, rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
         """Return ids and attention mask of shape (rows, longest row)."""
@@ -68,7 +88,13 @@ def budgeted(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 class TransformerEncoder(nn.Module):
-    """A transformer with its tokenizer and, after SimCSE training, its head."""
+    """A transformer with its tokenizer and the trained layers behind some of its read-outs.
+
+    Args:
+        model: a model of transformers.
+        tokens: its tokenizer.
+        heads: name of a read-out -> the layer that gives it; the layer's ``base`` names the read-out that it takes.
+    """
 
     kind = "transformer"
 
@@ -87,13 +113,17 @@ class TransformerEncoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Size of a sentence vector."""
+        """Size of a vector of hidden states."""
         return int(self.config.hidden_size)
+
+    def width_of(self, readout: str) -> int:
+        """Return the size of a sentence vector of a read-out."""
+        return int(getattr(self.heads[readout], "width", self.width)) if readout in self.heads else self.width
 
     @property
     def readouts(self) -> tuple[str, ...]:
-        """The read-outs that this encoder offers."""
-        return (*HIDDEN_READOUTS, *self.heads)
+        """The base read-outs that this encoder offers."""
+        return (*HIDDEN, *self.heads)
 
     def forward(self, ids: Tensor, mask: Tensor, readouts: Sequence[str]) -> dict[str, Tensor]:
         """Return one (batch, width) float32 tensor for each read-out asked for, from a single pass."""
@@ -111,7 +141,7 @@ class TransformerEncoder(nn.Module):
             For each read-out a float32 array of shape (sentences, width), rows in the order given.
 
         Raises:
-            SembenchError: an unknown read-out, or a vector that is not finite.
+            SembenchError: an unknown read-out.
         """
         for name in readouts:
             if name not in self.readouts:
@@ -119,7 +149,7 @@ class TransformerEncoder(nn.Module):
         was_training = self.training
         self.eval()
         ids = self.tokens(sentences)
-        found = {name: np.empty((len(ids), self.width), dtype=np.float32) for name in readouts}
+        found = {name: np.empty((len(ids), self.width_of(name)), dtype=np.float32) for name in readouts}
         with torch.inference_mode(), autocast(self.precision, self.device):
             for batch in budgeted([len(row) for row in ids], budget or TOKEN_BUDGET[self.device.type]):
                 vectors = self(*self.tokens.padded([ids[i] for i in batch], self.device), readouts)
@@ -133,32 +163,105 @@ def load_transformer(folder: Path, entry: dict[str, Any], dropout: float | None 
     """Load a transformer's model folder; every weight it names must be there, nothing is initialised anew.
 
     Args:
-        folder: model folder with config.json, model.safetensors, tokenizer.json, and head.safetensors if it has one.
-        entry: what encoder.json says.
+        folder: model folder.
+        entry: what :func:`read_entry` says of it.
         dropout: hidden and attention dropout instead of the checkpoint's own.
 
     Raises:
-        SembenchError: a file or a weight is missing.
+        SembenchError: a file or a weight is missing or left over, or the folder is of a sort that is not supported.
     """
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    place = folder / str(entry.get("transformer", ""))
+    pooler = bool(entry.get("pooler"))
+    try:
+        model = _model(place, pooler, dropout)
+        tokens = _tokens(place, entry, model)
+    except SembenchError:
+        raise
+    except Exception as error:  # of whichever library: the user sees one sentence that names the folder
+        reason = " ".join(str(error).split())[:300]
+        raise SembenchError(f"{place} cannot be loaded as a transformer ({type(error).__name__}: {reason})") from error
+    heads: dict[str, nn.Module] = {POOLER: _Pooler(model.pooler)} if pooler else {}
+    heads |= _heads(place, entry, model.config.hidden_size)
+    if "layers" in entry:
+        heads[FOLDERS_OWN] = folders_own(folder, entry, model.config.hidden_size)
+    return TransformerEncoder(model, tokens, heads).to(pick_device()).eval()
+
+
+def _model(folder: Path, pooler: bool, dropout: float | None) -> Any:
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    if config.is_encoder_decoder:
+        raise SembenchError(f"{folder}: models of type '{config.model_type}' have a decoder and are not supported")
     if dropout is not None:
         _set_dropout(config, dropout)
-    pooler = bool(entry.get("pooler"))
-    options = {"add_pooling_layer": pooler} if config.model_type in _WITH_POOLER else {}
+    kind = AutoModel._model_mapping[type(config)]
+    # Classes that can be built with or without a pooler are built as asked; what others have besides is not used.
+    options = {"add_pooling_layer": pooler} if "add_pooling_layer" in inspect.signature(kind).parameters else {}
     model, info = AutoModel.from_pretrained(
-        folder, config=config, local_files_only=True, dtype=torch.float32, output_loading_info=True, **options
+        folder,
+        config=config,
+        local_files_only=True,
+        trust_remote_code=False,
+        dtype=torch.float32,
+        output_loading_info=True,
+        **options,
     )
-    if missing := sorted(info["missing_keys"]):
-        raise SembenchError(f"{folder / 'model.safetensors'} lacks the weights {missing[:3]}; build the folder again")
-    heads: dict[str, nn.Module] = {"pooler": _Pooler(model.pooler)} if pooler else {}
-    if entry.get("head"):
-        heads["cls_mlp"] = _load_head(folder, config.hidden_size)
-    encoder = TransformerEncoder(model, Tokens(folder, _limit(config), config.pad_token_id or 0), heads)
-    return encoder.to(pick_device()).eval()
+    needed = [name for name in info["missing_keys"] if pooler or not name.startswith("pooler.")]
+    if needed:
+        raise SembenchError(f"{folder} lacks the weights {sorted(needed)[:3]}; restore the file or build it again")
+    if lost := _lost(model, info["unexpected_keys"]):
+        raise SembenchError(
+            f"{folder} holds the weights {lost[:3]}, which an encoder of its config.json does not have; "
+            "restore the config.json that belongs to them, or merge adapters into the encoder first"
+        )
+    return model
+
+
+def _lost(model: Any, names: Sequence[str]) -> list[str]:
+    """Return the weights of the encoder itself that were not used; those of other heads may be."""
+    inner = {name for name, _ in model.named_children()} - {POOLER}
+    prefix = f"{model.base_model_prefix}."
+    parts = {name: name.removeprefix(prefix).split(".") for name in names}
+    return sorted(
+        name
+        for name, path in parts.items()
+        if (path[0] in inner and path[-1] != "position_ids") or any(part.startswith("lora_") for part in path)
+    )
+
+
+def _tokens(folder: Path, entry: dict[str, Any], model: Any) -> Tokens:
+    limits = [_limit(folder, model)]
+    if entry.get("foreign"):
+        from transformers import AutoTokenizer
+
+        # Its settings may say more than its tokenizer.json, which older folders do not even have.
+        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        if not hasattr(loaded, "backend_tokenizer"):
+            raise SembenchError(f"{folder}: its tokenizer is not a fast one; save it again with a tokenizer.json")
+        tokenizer = loaded.backend_tokenizer
+        limits += [int(entry.get("max_length") or loaded.model_max_length)]
+    else:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return Tokens(
+        tokenizer,
+        min(limits),
+        model.config.pad_token_id or 0,
+        lowercase=bool(entry.get("lowercase")),
+        prompt=str(entry.get("prompt") or ""),
+    )
+
+
+def _heads(folder: Path, entry: dict[str, Any], width: int) -> dict[str, nn.Module]:
+    kinds: dict[str, str] = dict(entry.get("heads") or {})
+    if not entry.get("foreign"):
+        return load_heads(folder, kinds, width)
+    # A head that its training left among the encoder's own weights.
+    return {name: head_from(kind, tensors_below(folder, f"{kind}."), width, folder) for name, kind in kinds.items()}
 
 
 class _Pooler(nn.Module):
-    """The checkpoint's pooler, applied to vectors of first tokens instead of whole sequences."""
+    """The checkpoint's pooler, applied to vectors of first tokens (batch, width) instead of whole sequences."""
+
+    base: ClassVar[str] = "cls"
 
     def __init__(self, pooler: nn.Module) -> None:
         super().__init__()
@@ -169,19 +272,17 @@ class _Pooler(nn.Module):
         return result
 
 
-def _load_head(folder: Path, width: int) -> MLPHead:
-    path = folder / "head.safetensors"
-    if not path.is_file():
-        raise SembenchError(f"{path} is missing although encoder.json names a head; restore it or train the run again")
-    head = MLPHead(width)
-    head.load_state_dict(load_file(path))
-    return head
-
-
-def _limit(config: Any) -> int:
-    """Return the longest sequence: RoBERTa numbers positions from after the padding id."""
-    offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
-    return int(config.max_position_embeddings) - offset
+def _limit(folder: Path, model: Any) -> int:
+    """Return the longest sequence: RoBERTa and its kin number positions from after the padding id."""
+    longest = getattr(model.config, "max_position_embeddings", None)
+    if not isinstance(longest, int):
+        raise SembenchError(
+            f"{folder}: models of type '{model.config.model_type}' are not supported, since their config.json "
+            "does not say how many positions they have"
+        )
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    first = getattr(table, "padding_idx", None)
+    return longest if first is None else longest - first - 1
 
 
 def _set_dropout(config: Any, p: float) -> None:
@@ -203,15 +304,30 @@ def set_precision(encoder: Any, asked: str) -> str:
 
 
 def read_entry(folder: Path) -> dict[str, Any]:
-    """Return what ``encoder.json`` says of a model folder; a plain transformers folder has none and needs none."""
-    path = folder / "encoder.json"
-    if path.is_file():
-        try:
-            return dict(json.loads(path.read_text(encoding="utf-8")))
-        except json.JSONDecodeError as error:
-            raise SembenchError(
-                f"{path} is no JSON ({error.msg}, line {error.lineno}); build the folder again"
-            ) from None
-    if (folder / "config.json").is_file():
-        return {"kind": "transformer", "head": None, "pooler": False}
-    raise SembenchError(f"{folder} is no model folder: it has neither encoder.json nor config.json")
+    """Return what ``encoder.json`` says of a model folder, or what the files of a folder of others amount to.
+
+    ``readout`` is the read-out that the folder is used with; where it is a guess or another program's choice, ``why``
+    says so.
+
+    Raises:
+        SembenchError: the file is damaged, or it is not a model folder.
+    """
+    path = folder / ENTRY
+    if not path.is_file():
+        return foreign_entry(folder)
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SembenchError(f"{path} is not valid JSON ({error}); build the folder again") from None
+    if not isinstance(entry, dict):
+        raise SembenchError(f"{path} is not a JSON object; build the folder again")
+    return entry
+
+
+def save_transformer(model: Any, target: Path) -> None:
+    """Write config.json and model.safetensors, each at once and whole, readable for whom the umask lets read."""
+    with tempfile.TemporaryDirectory(prefix=".saving-", dir=target) as folder:
+        model.save_pretrained(folder)
+        for path in sorted(Path(folder).iterdir()):
+            with atomic_path(target / path.name) as temporary:
+                shutil.move(path, temporary)

@@ -1,1 +1,1 @@
-"""Protocols: semantic textual similarity and the geometry of the vector space."""
+"""Evaluation: protocols over frozen sentence vectors, and the engine that runs them in one pass over the sentences."""

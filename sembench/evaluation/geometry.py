@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,11 +26,14 @@ def alignment(first: NDArray[np.float32], second: NDArray[np.float32]) -> float:
 
 
 def uniformity(vectors: NDArray[np.float32], counts: NDArray[np.int64] | None = None) -> float:
-    """Return log E exp(-2 |f(x) - f(y)|^2) with x and y drawn independently from the sentences.
+    """Return log E exp(-2 |f(x) - f(y)|^2) in nats, x and y drawn independently from the sentences.
 
-    A sentence may meet itself, as the paper's expectation has it; that adds 1/n to the mean. ``counts`` tells how
-    often each row of ``vectors`` stands in the data, so that repeated sentences need one row only. The logarithm is
-    taken once, of the mean over all pairs, not averaged over batches.
+    A sentence may meet itself, as the paper's expectation has it; that adds 1/n to the mean. The logarithm is taken
+    once, of the mean over all pairs, not averaged over batches.
+
+    Args:
+        vectors: (n, width).
+        counts: (n,), how often each row occurs in the data, so that repeated sentences need one row only.
     """
     rows = normalised(vectors)
     weights = np.ones(len(rows)) if counts is None else counts.astype(np.float64)
@@ -38,3 +44,9 @@ def uniformity(vectors: NDArray[np.float32], counts: NDArray[np.int64] | None = 
         distances = squares[part, None] + squares[None, :] - 2 * rows[part] @ rows.T
         total += float(weights[part] @ np.exp(-2 * np.maximum(distances, 0)) @ weights)
     return float(np.log(total / weights.sum() ** 2))
+
+
+def counted(sentences: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the unique sentences in the order of their first occurrence, and how often each occurs, (unique,)."""
+    counts = Counter(sentences)
+    return list(counts), np.fromiter(counts.values(), dtype=np.int64)

@@ -15,7 +15,6 @@ from scipy import stats
 from sembench.core.errors import SembenchError
 
 Floats = NDArray[np.float64]
-METRICS = ("spearman", "pearson")
 
 
 def cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> Floats:
@@ -30,7 +29,7 @@ def cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> Floats:
 
 
 def correlation(metric: str, predicted: Floats, gold: Floats) -> float:
-    """Return Spearman's or Pearson's correlation.
+    """Return Spearman's or Pearson's correlation, -1 to 1, of two (pairs,) arrays.
 
     Raises:
         SembenchError: it is undefined, as for a constant prediction.
@@ -42,7 +41,16 @@ def correlation(metric: str, predicted: Floats, gold: Floats) -> float:
 
 
 def aggregate(metric: str, predicted: Sequence[Floats], gold: Sequence[Floats]) -> dict[str, float]:
-    """Return ``all``, ``mean`` and ``wmean`` over subsets given as parallel lists of arrays."""
+    """Return the correlations ``all``, ``mean`` and ``wmean`` over subsets, each -1 to 1.
+
+    Args:
+        metric: spearman or pearson.
+        predicted: for each subset an array (pairs,).
+        gold: the same.
+
+    Raises:
+        SembenchError: a correlation is undefined.
+    """
     parts = [correlation(metric, p, g) for p, g in zip(predicted, gold, strict=True)]
     sizes = [len(g) for g in gold]
     return {

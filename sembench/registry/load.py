@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
-import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,29 +14,25 @@ from typing import Any
 import yaml
 
 from sembench.core.errors import SembenchError, unknown
+from sembench.core.plugin import VIEWS, Chosen
 from sembench.core.schema import Merged, Model, Name, Strict, merged, parse
 from sembench.registry.models import (
-    AnyFigure,
     Backbone,
-    CurveFigure,
     Dataset,
-    Figure,
-    FrameTable,
+    Made,
+    MetricUnit,
     Readout,
-    Recipe,
     Scale,
-    Stage,
     Suite,
-    Table,
+    Transform,
     Variant,
 )
 
-# Data sets that the workflow makes itself; where they lie depends on the scale.
-DERIVED = {name: f"{name}.parquet" for name in ("dsbats_sn", "dsbats4cl", "dsbats4cl_held_out", "dsbats_open")}
+VALUE_COLUMNS = ["paper", "table", "row", "column", "value", "note"]
 
 
 def project_root() -> Path:
-    """Return the folder with ``Snakefile`` and ``registry/``: ``SEMBENCH_ROOT``, the nearest one above, or ours."""
+    """Return the project's folder: ``SEMBENCH_ROOT``, else the nearest one here or above, else that of this file."""
     if named := os.environ.get("SEMBENCH_ROOT"):
         return Path(named)
     here = Path.cwd()
@@ -53,9 +49,14 @@ class _UniqueKeys(yaml.CSafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                # YAML 1.1 reads on, off, yes and no as true and false.
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key_node.value}' is not text to YAML; put it in quotes", key_node.start_mark
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                    None, None, f"the key '{key}' is written twice", key_node.start_mark
                 )
             seen.add(key)
         return dict(super().construct_mapping(node, deep=deep))
@@ -70,9 +71,11 @@ def read_yaml(path: Path) -> Merged:
         raise SembenchError(f"{_short(path)} does not exist; restore it from version control") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise SembenchError(f"{_short(path)}, line {line}: {error.problem}; mend the YAML there") from None
-    except UnicodeDecodeError as error:
-        raise SembenchError(f"{_short(path)} is not UTF-8 ({error.reason} at byte {error.start})") from None
+        raise SembenchError(f"{_short(path)}, line {line}: {error.problem}; correct the YAML there") from None
+    except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
+        raise SembenchError(f"{_short(path)} is not plain UTF-8 text ({error.reason}); save it as UTF-8") from None
+    except RecursionError:
+        raise SembenchError(f"{_short(path)} is nested too deeply; correct the YAML there") from None
     if not isinstance(value, dict):
         raise SembenchError(f"{_short(path)} must hold a mapping of names to entries, not {type(value).__name__}")
     return value
@@ -95,39 +98,60 @@ class PaperValue:
 
 
 @dataclass(frozen=True)
+class ViewEntry:
+    """A table or a figure as the registry has it: one file below registry/tables or registry/figures.
+
+    Attributes:
+        key: name of the file, and of the target.
+        folder: ``tables`` or ``figures``, in the registry and among the results.
+        chosen: the view with its parameters, which are all other keys of the file.
+    """
+
+    key: str
+    folder: str
+    chosen: Chosen[Any]
+
+    @property
+    def paper(self) -> str:
+        """The paper that it belongs to."""
+        return str(getattr(self.chosen.config, "paper", ""))
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return str(getattr(self.chosen.config, "title", self.key))
+
+
+@dataclass(frozen=True)
 class Registry:
-    """Everything known by name."""
+    """Everything known by name.
+
+    Variants are kept as they are written: ``variant`` merges the bases in, and ``sembench.plan.resolve`` also what a
+    scale lays over them.
+    """
 
     root: Path
     datasets: dict[str, Dataset]
+    made: dict[str, Made]
     backbones: dict[str, Backbone]
     variants: dict[str, Merged]
     readouts: dict[str, Readout]
-    suites: dict[str, Merged]
-    tables: dict[str, Table]
-    frames: dict[str, FrameTable]
-    figures: dict[str, AnyFigure]
+    transforms: dict[str, Transform]
+    suites: dict[str, Suite]
+    metrics: dict[str, MetricUnit]
+    rowsets: dict[str, Any]
+    views: dict[str, ViewEntry]
     scales: dict[str, Scale]
-    stages: dict[str, Stage]
-    analogy: Merged
-    analogy_rules: str
     paper_values: tuple[PaperValue, ...]
 
-    def variant(self, key: str) -> Variant:
-        """Return a variant with its bases merged in (``extends``), or raise for an unknown one or a circle."""
-        entry: Merged = {}
-        for name in self.lineage(key):
-            # A base may be abstract; what extends it is not, unless it says so.
-            entry = merged(entry | {"abstract": False}, self.variants[name])
-        entry.pop("extends", None)
-        variant = parse(Variant, entry, f"registry/variants.yaml, variant '{key}'")
-        parse(Recipe, variant.recipe, f"registry/variants.yaml, variant '{key}', recipe")
-        return variant
-
     def lineage(self, key: str) -> tuple[str, ...]:
-        """Return the names that a variant is made of: the base that extends nothing first, the variant itself last."""
+        """Return the names that a variant is made of: the base that extends nothing first, the variant itself last.
+
+        Raises:
+            SembenchError: an unknown name, or a circle.
+        """
         names: list[str] = []
-        base: str | None = key
+        base: Any = key
         while base:
             if base not in self.variants:
                 raise unknown("variant", base, self.variants, "registry/variants.yaml")
@@ -139,6 +163,37 @@ class Registry:
                 raise SembenchError(f"registry/variants.yaml, variant '{names[-1]}': 'extends' must be one name")
         return tuple(reversed(names))
 
+    def variant(self, key: str) -> Variant:
+        """Return a variant with its bases merged in (``extends``), whatever the scale.
+
+        Raises:
+            SembenchError: an unknown name, a circle, or a key that a variant does not have.
+        """
+        entry: Merged = {}
+        for name in self.lineage(key):
+            # A base may be abstract; what extends it is not, unless it says so.
+            entry = merged(entry | {"abstract": False}, self.variants[name])
+        entry.pop("extends", None)
+        return parse(Variant, entry, f"registry/variants.yaml, variant '{key}'")
+
+    @property
+    def concrete(self) -> list[str]:
+        """Names of the variants that are not only bases for others (``abstract``)."""
+        return [key for key, entry in self.variants.items() if not entry.get("abstract")]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Keys of config.yaml that replace a parameter of a data set made here."""
+        return tuple(dict.fromkeys(key for entry in self.made.values() for key in entry.settings.values()))
+
+    @functools.cached_property
+    def values_of(self) -> dict[str, dict[tuple[str, str], PaperValue]]:
+        """Printed numbers: table, then (row, column)."""
+        found: dict[str, dict[tuple[str, str], PaperValue]] = {}
+        for value in self.paper_values:
+            found.setdefault(value.table, {})[value.row, value.column] = value
+        return found
+
     def scale(self, name: str) -> Scale:
         """Return a scale by name, or raise."""
         if name not in self.scales:
@@ -148,42 +203,7 @@ class Registry:
 
 def _models(path: Path, model: type[Model]) -> dict[str, Model]:
     kind = path.stem.removesuffix("s")
-    return {key: parse(model, value, f"{_short(path)}, {kind} '{key}'") for key, value in read_yaml(path).items()}
-
-
-def _figures(folder: Path) -> dict[str, AnyFigure]:
-    found: dict[str, AnyFigure] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        entry = read_yaml(path)
-        curves = entry.get("kind") == "curves"
-        found[path.stem] = parse(CurveFigure, entry, _short(path)) if curves else parse(Figure, entry, _short(path))
-    return found
-
-
-def _paper_values(path: Path) -> tuple[PaperValue, ...]:
-    columns = ["paper", "table", "row", "column", "value", "note"]
-    with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        if reader.fieldnames != columns:
-            raise SembenchError(f"{_short(path)}: the header must be {','.join(columns)}")
-        rows = []
-        for number, line in enumerate(reader, start=2):
-            try:
-                rows.append(
-                    PaperValue(
-                        line["paper"], line["table"], line["row"], line["column"], float(line["value"]), line["note"]
-                    )
-                )
-            except (TypeError, ValueError):
-                raise SembenchError(f"{_short(path)}, line {number}: '{line['value']}' is not a number") from None
-    return tuple(rows)
-
-
-def _plain(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise SembenchError(f"{_short(path)} does not exist; restore it from version control") from None
+    return {key: parse(model, value, f"{_short(path)}, {kind} '{key}'") for key, value in _raw(path).items()}
 
 
 class _KeysOnly(Strict):
@@ -201,161 +221,93 @@ def _raw(path: Path) -> dict[str, Merged]:
     return entries
 
 
-@functools.cache
-def load_registry(root: Path | None = None) -> Registry:
-    """Read and check the whole registry below ``root``.
-
-    Raises:
-        SembenchError: a file is absent or broken, a key is unknown, a name refers to nothing.
-    """
-    folder = (root or project_root()) / "registry"
-    tables = {path.stem: (_short(path), read_yaml(path)) for path in sorted((folder / "tables").glob("*.yaml"))}
-    registry = Registry(
-        root=folder.parent,
-        datasets=_models(folder / "datasets.yaml", Dataset),
-        backbones=_models(folder / "backbones.yaml", Backbone),
-        variants=_raw(folder / "variants.yaml"),
-        readouts=_models(folder / "readouts.yaml", Readout),
-        suites=_raw(folder / "suites.yaml"),
-        tables={key: parse(Table, raw, where) for key, (where, raw) in tables.items() if raw.get("kind") != "frame"},
-        frames={
-            key: parse(FrameTable, raw, where) for key, (where, raw) in tables.items() if raw.get("kind") == "frame"
-        },
-        figures=_figures(folder / "figures"),
-        scales=_models(folder / "scales.yaml", Scale),
-        stages=_models(folder / "stages.yaml", Stage),
-        analogy=read_yaml(folder / "analogy.yaml"),
-        # Content, not form: a comment in the filter's table makes no other data set.
-        analogy_rules=json.dumps(
-            [read_yaml(folder / "relations.yaml"), _plain(folder / "corrections.tsv")], sort_keys=True
-        ),
-        paper_values=_paper_values(folder / "paper_values.csv"),
-    )
-    _check_references(registry)
-    return registry
+# Targets of the Snakefile, which a view's name would hide.
+_TAKEN = {"all", "fetch", "tables", "figures", "simcse", "analogy", "beyond", "report", "train", "score"}
 
 
-def _need(kind: str, name: str | None, known: Mapping[str, Any], where: str) -> None:
-    if name is not None and name not in known:
-        raise SembenchError(f"{where}: {unknown(kind, name, known)}")
-
-
-def _check_references(registry: Registry) -> None:
-    """Raise for the first name in the registry that refers to nothing."""
-    _check_encoders(registry)
-    for key, raw in registry.suites.items():
-        where = f"registry/suites.yaml, suite '{key}'"
-        suite = parse(Suite, raw, where)
-        _need("suite", suite.encoded_with, registry.suites, where)
-        for name, task in suite.tasks.items():
-            _need("data set", task.dataset, {**registry.datasets, **dict.fromkeys(DERIVED)}, f"{where}, task '{name}'")
-        for name in suite.readouts:
-            _need("read-out", name, registry.readouts, where)
-    for key, table in registry.tables.items():
-        _check_table(key, table, registry)
-    for key, figure in registry.figures.items():
-        for point in figure.points:
-            _need("variant", point.variant, registry.variants, f"registry/figures/{key}.yaml, point '{point.label}'")
-    for key, scale in registry.scales.items():
-        _check_scale(f"registry/scales.yaml, scale '{key}'", scale, registry)
-
-
-def _check_encoders(registry: Registry) -> None:
-    for key, backbone in registry.backbones.items():
-        where = f"registry/backbones.yaml, backbone '{key}'"
-        _need("data set", backbone.dataset, registry.datasets, where)
-        _need("read-out", backbone.readout, registry.readouts, where)
-    for key in registry.variants:
-        where = f"registry/variants.yaml, variant '{key}'"
-        variant = registry.variant(key)
-        _need("backbone", variant.backbone, registry.backbones, where)
-        _need("data set", variant.data, {**registry.datasets, **dict.fromkeys(DERIVED)}, where)
-        _need("read-out", variant.readout, registry.readouts, where)
-        _check_objective(where, variant)
-        _check_start(where, variant, registry)
-
-
-# What each objective trains on: data sets made here, or (contrastive) text that is fetched.
-TRAINS_ON = {"analogy": ("dsbats4cl", "dsbats4cl_held_out"), "defsent": ("dsbats_sn",)}
-
-
-def _check_objective(where: str, variant: Variant) -> None:
-    """Raise where the objective cannot train on the data, or an untouched encoder is told to start from a run."""
-    objective = variant.recipe.get("objective", "contrastive")
-    if objective == "none" and variant.start:
-        raise SembenchError(f"{where}: an encoder that is not trained starts from nothing; drop 'start'")
-    if objective == "none" or variant.data is None:
-        return
-    fitting = TRAINS_ON.get(objective, ())
-    if (variant.data not in fitting) if fitting else (variant.data in DERIVED):
-        told = " or ".join(fitting) or "a data set of sentences"
-        raise SembenchError(f"{where}: objective {objective} does not train on {variant.data}; take {told}")
-
-
-def _check_start(where: str, variant: Variant, registry: Registry) -> None:
-    """Raise unless what a variant starts from is trained, on the same backbone, and not itself."""
-    seen: list[str | None] = []
-    while variant.start:
-        _need("variant", variant.start, registry.variants, where)
-        if variant.start in seen:
-            raise SembenchError(f"{where}: starts from itself through '{variant.start}'; break the circle")
-        seen.append(variant.start)
-        start = registry.variant(variant.start)
-        if start.abstract or start.recipe.get("objective") == "none":
-            raise SembenchError(f"{where}: '{variant.start}' is not trained; start from a trained variant")
-        if start.backbone != variant.backbone:
-            raise SembenchError(
-                f"{where}: '{variant.start}' has the backbone {start.backbone}, not {variant.backbone}; use the same"
+def _views(registry: Path, rowsets: Mapping[str, Any]) -> dict[str, ViewEntry]:
+    found: dict[str, ViewEntry] = {}
+    for folder in ("tables", "figures"):
+        for path in sorted((registry / folder).glob("*.yaml")):
+            raw = read_yaml(path)
+            where = _short(path)
+            parse(_KeysOnly, {"names": [path.stem]}, f"{where}, name of the file")
+            if path.stem in _TAKEN or path.stem in found:
+                raise SembenchError(f"{where}: the name '{path.stem}' is taken; rename the file")
+            default = {"kind": "scores"} if folder == "tables" else {}
+            found[path.stem] = ViewEntry(
+                path.stem, folder, VIEWS.parse({**default, **with_rows(raw, rowsets, where)}, where)
             )
-        variant = start
+    return found
 
 
-def _check_scale(where: str, scale: Scale, registry: Registry) -> None:
-    for old, new in [*scale.substitutes.items(), *scale.fallbacks.items()]:
-        known = registry.datasets if old in registry.datasets else registry.backbones
-        for name in (old, new):
-            _need("data set or backbone", name, known, f"{where}, substitutes")
-    for name in scale.variants:
-        _need("variant", name, registry.variants, f"{where}, variants")
-    for name in scale.suites:
-        _need("suite", name, registry.suites, f"{where}, suites")
+def with_rows(raw: Merged, rowsets: Mapping[str, Any], where: str) -> Merged:
+    """Return a table with the rows of the row sets that its groups name (``rows_of``)."""
+    if not isinstance(raw.get("groups"), list):
+        return raw
+    return {**raw, "groups": [_filled(group, rowsets, where) for group in raw["groups"]]}
 
 
-def _check_table(key: str, table: Table, registry: Registry) -> None:
-    listed = [row for group in table.groups for row in group.rows]
-    rows = {row.key: row for row in listed}
-    _once([row.key for row in listed], f"registry/tables/{key}.yaml, row")
-    _once([column.key for column in table.columns], f"registry/tables/{key}.yaml, column")
-    for row in listed:
-        where = f"registry/tables/{key}.yaml, row '{row.key}'"
-        _need("variant", row.variant, registry.variants, where)
-        _need("read-out", row.readout, registry.readouts, where)
-        _need("row", row.before, rows, where)
-        if row.before == row.key:
-            raise SembenchError(f"{where}: stands before itself; name the row that it is to be compared with")
-        for name in row.scales:
-            _need("scale", name, registry.scales, where)
-    _check_columns(key, table, registry)
-    for claim in table.claims:
-        for name in (claim.better, claim.worse):
-            _need("row", name, rows, f"registry/tables/{key}.yaml, claims")
+def _filled(group: Any, rowsets: Mapping[str, Any], where: str) -> Any:
+    if not isinstance(group, dict) or "rows_of" not in group:
+        return group
+    name = str(group["rows_of"])
+    if name not in rowsets:
+        raise SembenchError(f"{where}: {unknown('row set', name, rowsets, 'registry/rowsets.yaml')}")
+    rest = {key: value for key, value in group.items() if key != "rows_of"}
+    return {**rest, "rows": [*rowsets[name], *rest.get("rows", [])]}
+
+
+def _paper_values(path: Path) -> tuple[PaperValue, ...]:
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream)
+            if reader.fieldnames != VALUE_COLUMNS:
+                raise SembenchError(f"{_short(path)}: the header must be {','.join(VALUE_COLUMNS)}")
+            rows = [_paper_value(line, f"{_short(path)}, line {number}") for number, line in enumerate(reader, start=2)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SembenchError(f"{_short(path)} cannot be read ({error}); restore it from version control") from None
+    _once([f"{value.table}, {value.row}, {value.column}" for value in rows], f"{_short(path)}, cell")
+    return tuple(rows)
+
+
+def _paper_value(line: dict[str, Any], where: str) -> PaperValue:
+    if None in line or None in line.values():
+        raise SembenchError(f"{where}: {len(VALUE_COLUMNS)} columns are needed; quote a note that holds a comma")
+    try:
+        value = float(line["value"])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise SembenchError(f"{where}: '{line['value']}' is not a number; write the printed one")
+    return PaperValue(line["paper"], line["table"], line["row"], line["column"], value, line["note"])
 
 
 def _once(names: list[str], what: str) -> None:
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise SembenchError(f"{what} '{repeated[0]}' stands twice; give each its own key")
+        raise SembenchError(f"{what} '{repeated[0]}' is listed twice; keep one")
 
 
-def _check_columns(key: str, table: Table, registry: Registry) -> None:
-    columns = {column.key: column for column in table.columns}
-    for column in table.columns:
-        where = f"registry/tables/{key}.yaml, column '{column.key}'"
-        for name in [*column.mean_of, column.gain_of]:
-            _need("column", name, columns, where)
-        # One step at most: a mean of metrics, a gain in a metric or a mean. So there are no circles.
-        if any(columns[name].metric is None for name in column.mean_of):
-            raise SembenchError(f"{where}: mean_of must name columns with a metric of their own")
-        if column.gain_of and columns[column.gain_of].gain_of:
-            raise SembenchError(f"{where}: gain_of must not name a gain, which '{column.gain_of}' is")
-        if column.metric:
-            _need("suite", column.metric.suite, registry.suites, where)
+def read_registry(root: Path) -> Registry:
+    """Read the whole registry below ``root``; names that refer to nothing are found by ``load_registry``.
+
+    Raises:
+        SembenchError: a file is absent or broken, or a key is unknown.
+    """
+    folder = root / "registry"
+    rowsets = read_yaml(folder / "rowsets.yaml")
+    return Registry(
+        root=root,
+        datasets=_models(folder / "datasets.yaml", Dataset),
+        made=_models(folder / "made.yaml", Made),
+        backbones=_models(folder / "backbones.yaml", Backbone),
+        variants=_raw(folder / "variants.yaml"),
+        readouts=_models(folder / "readouts.yaml", Readout),
+        transforms=_models(folder / "transforms.yaml", Transform),
+        suites=_models(folder / "suites.yaml", Suite),
+        metrics=_models(folder / "metrics.yaml", MetricUnit),
+        rowsets=rowsets,
+        views=_views(folder, rowsets),
+        scales=_models(folder / "scales.yaml", Scale),
+        paper_values=_paper_values(folder / "paper_values.csv"),
+    )

@@ -1,16 +1,11 @@
-"""Selecting score records and summing them up over seeds."""
+"""Summing scores up over seeds, and pairing those that belong together."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from sembench.core.errors import SembenchError
-from sembench.registry.models import Metric
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def seed_summary(values: Sequence[float]) -> tuple[float, float | None, int]:
@@ -25,21 +20,33 @@ def seed_summary(values: Sequence[float]) -> tuple[float, float | None, int]:
     return statistics.fmean(values), sd, len(values)
 
 
-def select(scores: pd.DataFrame, metric: Metric, runs: Collection[str]) -> pd.DataFrame:
-    """Return the records of some runs under one metric, after checking that all were made from the same data.
+def paired(parts: Sequence[Mapping[str, float]], seeds: Mapping[str, int | None]) -> dict[str, tuple[float, ...]]:
+    """Return the values that belong together, by run of the first part that has trained runs.
 
-    Raises:
-        SembenchError: two records carry different sample hashes, so comparing them would mean nothing.
+    Runs belong together if they are the same or have the same seed; an untouched encoder, which has no seed, belongs
+    to every run. A run without a partner in some part is left out.
+
+    Args:
+        parts: values by run id; what is compared or averaged.
+        seeds: seed of each run, None for an untouched encoder.
     """
-    wanted = scores["run"].isin(list(runs))
-    for column, value in metric.model_dump().items():
-        wanted &= scores[column] == value
-    found = scores[wanted]
-    if found["sample_hash"].nunique() > 1:
-        first, second = found.drop_duplicates("sample_hash").iloc[:2].to_dict("records")
-        raise SembenchError(
-            f"{metric.suite}/{metric.task}/{metric.split}: the scores of {first['run']} and {second['run']} are "
-            f"cells from different data ({first['sample_hash'][:8]} and {second['sample_hash'][:8]}); "
-            "delete the older score file and run again"
-        )
-    return found
+    lead = next((part for part in parts if any(seeds[run] is not None for run in part)), parts[0])
+    found = {run: [_partner(part, run, seeds) for part in parts] for run in lead}
+    return {
+        run: tuple(value for value in values if value is not None)
+        for run, values in found.items()
+        if None not in values
+    }
+
+
+def _partner(part: Mapping[str, float], run: str, seeds: Mapping[str, int | None]) -> float | None:
+    if run in part:
+        return part[run]
+    return next((value for other, value in part.items() if seeds[other] in (None, seeds[run])), None)
+
+
+def paired_gain(
+    after: Mapping[str, float], before: Mapping[str, float], seeds: Mapping[str, int | None]
+) -> dict[str, float]:
+    """Return what each run gained over the run with the same seed that it is compared with (see ``paired``)."""
+    return {run: now - then for run, (now, then) in paired((after, before), seeds).items()}

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import requests
 import urllib3
-from filelock import FileLock
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+from filelock import FileLock, Timeout
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from sembench.core.errors import SembenchError
+from sembench.core.errors import PassingError, SembenchError
 from sembench.core.files import write_text
+from sembench.core.progress import Interval
 from sembench.sources.order import Say
 from sembench.sources.verify import PIECE
 
 TRIES = 3
 WAIT = wait_exponential(multiplier=0.5, max=8)
+LONGEST_WAIT = 120.0  # seconds that a server may ask for; beyond that the user gets an error instead
 TIMEOUT = (10, 60)  # seconds until connected, and between two pieces
-TELL_EVERY = 60.0  # seconds between two lines about progress
+KEPT = 3 * 24 * 3600.0  # seconds that an interrupted download waits to be resumed
 
 
-class PassingError(SembenchError):
-    """A failure that another try may overcome."""
+@dataclass
+class Download:
+    """A file that arrived; with ``keep`` it stays in the cache for the next who wants the same address."""
+
+    path: Path
+    keep: bool = False
 
 
 @contextlib.contextmanager
-def downloaded(url: str, part: Path, say: Say) -> Iterator[Path]:
-    """Yield ``part`` with all bytes of an address, and remove it when it has been used or proved wrong.
+def downloaded(url: str, part: Path, say: Say) -> Iterator[Download]:
+    """Yield all bytes of an address in the file ``part``, and remove it when it has been used or proved wrong.
 
     It stays where the next try can use it: after a broken download, an interruption, and a full disk.
     A lock beside it keeps two processes that want the same address apart.
@@ -40,15 +50,33 @@ def downloaded(url: str, part: Path, say: Say) -> Iterator[Path]:
     part.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(part.with_suffix(".lock")):
         retrying = Retrying(
-            stop=stop_after_attempt(TRIES), wait=WAIT, retry=retry_if_exception_type(PassingError), reraise=True
+            stop=stop_after_attempt(TRIES), wait=_wait, retry=retry_if_exception_type(PassingError), reraise=True
         )
         retrying(_resume, url, part, say)
+        download = Download(part)
         try:
-            yield part
+            yield download
         except SembenchError:
             _forget(part)
             raise
-        _forget(part)
+        if not download.keep:
+            _forget(part)
+
+
+def _wait(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    return max(WAIT(state), error.after if isinstance(error, PassingError) else 0.0)
+
+
+def sweep(cache: Path) -> None:
+    """Remove what interrupted downloads left in the cache long ago and nobody is resuming now."""
+    for path in cache.iterdir():
+        # Whoever works on it holds its lock; a process that does the same as this one may be faster.
+        with contextlib.suppress(Timeout, FileNotFoundError):
+            if path.suffix in (".lock", ".version") or time.time() - path.stat().st_mtime < KEPT:
+                continue
+            with FileLock(path.with_suffix(".lock"), timeout=0):
+                shutil.rmtree(path) if path.is_dir() else _forget(path)
 
 
 def _version_file(part: Path) -> Path:
@@ -67,13 +95,33 @@ def _resume(url: str, part: Path, say: Say) -> None:
             if response.headers.get("Content-Range") == f"bytes */{have}":
                 return  # the part is the whole
             _start_over(url, part)
-        if response.status_code >= 500:
-            raise PassingError(f"{url} answered {response.status_code}")
+        if response.status_code == 429 or response.status_code >= 500:
+            raise _ask_later(url, response)
         if response.status_code not in (200, 206):
             raise SembenchError(f"{url} answered {response.status_code}")
         if response.status_code == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             _start_over(url, part)
         _receive(response, url, part, have if response.status_code == 206 else 0, say)
+
+
+def _ask_later(url: str, response: requests.Response) -> SembenchError:
+    after = seconds_until(response.headers.get("Retry-After", ""))
+    if after > LONGEST_WAIT:
+        return SembenchError(f"{url} answered {response.status_code} and asks to come back in {after:.0f} s")
+    return PassingError(f"{url} answered {response.status_code}", after)
+
+
+def seconds_until(retry_after: str) -> float:
+    """Return the seconds that a ``Retry-After`` header asks to wait: a number, or a date; 0 where it says nothing."""
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        moment = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def _start_over(url: str, part: Path) -> None:
@@ -110,7 +158,7 @@ def _receive(response: requests.Response, url: str, part: Path, start: int, say:
     broken = False
     try:
         with part.open("ab" if start else "wb") as target:
-            for piece in _told(pieces, start, total, url, say):
+            for piece in _with_progress(pieces, start, total, url, say):
                 target.write(piece)
     except urllib3.exceptions.HTTPError:
         broken = True
@@ -128,15 +176,12 @@ def _remember_version(response: requests.Response, part: Path) -> None:
         write_text(_version_file(part), version)
 
 
-def _told(pieces: Iterable[bytes], done: int, total: int | None, url: str, say: Say) -> Iterator[bytes]:
-    begun = told = time.monotonic()
-    first = done
+def _with_progress(pieces: Iterable[bytes], done: int, total: int | None, url: str, say: Say) -> Iterator[bytes]:
+    interval, first = Interval(), done
     for piece in pieces:
         yield piece
         done += len(piece)
-        now = time.monotonic()
-        if now - told >= TELL_EVERY:
-            told = now
-            rate = (done - first) / (now - begun)
+        if interval.is_over():
+            rate = (done - first) / interval.seconds
             left = f" of {total / 1e6:.1f}, {(total - done) / rate:.0f} s left" if total else ""
             say(f"{url}: {done / 1e6:.1f} MB{left}, {rate / 1e6:.2f} MB/s")

@@ -1,4 +1,4 @@
-"""Where fetching happens, and the one door through which every file enters a data set."""
+"""Where fetching happens, and the checks that every file passes before it belongs to a data set."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import IO, NamedTuple
 
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
+from sembench.registry.available import FIXTURES
 from sembench.registry.models import DataFile, SourceKind
 from sembench.sources.verify import PIECE, Facts, Locks, find_problem, is_pinned, measure
 
@@ -19,11 +20,22 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Site:
-    """Where fetching happens: the project's folder, the folder of fetched data, and a mirror folder if there is one."""
+    """Where fetching happens.
+
+    Attributes:
+        root: the project's folder.
+        data: folder of fetched data; downloads under way and locks are kept in it.
+        mirror: folder laid out as a mirror, if there is one.
+    """
 
     root: Path
     data: Path
     mirror: Path | None = None
+
+    @property
+    def fixtures(self) -> Path:
+        """Folder of the project's own small files."""
+        return self.root / FIXTURES
 
     @property
     def cache(self) -> Path:
@@ -34,10 +46,6 @@ class Site:
     def locks(self) -> Path:
         """File with what was locked on first use."""
         return self.data / "locks.json"
-
-    def folder(self, key: str) -> Path:
-        """Return the folder of a data set."""
-        return self.data / "sets" / key
 
     def cached(self, address: str) -> Path:
         """Return the place in the cache that belongs to an address."""
@@ -53,9 +61,20 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Order:
-    """The files that a data set still lacks; sources fill it by ``accept``."""
+    """The files that a data set still lacks; sources fill it by ``accept``.
 
-    key: str
+    Attributes:
+        name: of the data set in the registry.
+        folder: where its files belong.
+        files: all of them.
+        site: where fetching happens.
+        say: takes a line about progress.
+        facts: of the files that are there and passed their checks, by name.
+        origins: of the files that arrived.
+    """
+
+    name: str
+    folder: Path
     files: list[DataFile]
     site: Site
     say: Say
@@ -75,7 +94,7 @@ class Order:
     def keep(self, file: DataFile, facts: Facts) -> None:
         """Take a file that is already there and passed its checks."""
         if not is_pinned(file):
-            self.locks.claim(f"{self.key}/{file.name}", "found in place", sha256=facts.sha256)
+            self.locks.claim(f"{self.name}/{file.name}", "found in place", sha256=facts.sha256)
         self.facts[file.name] = facts
 
     def accept(self, file: DataFile, stream: IO[bytes], origin: Origin) -> None:
@@ -84,22 +103,28 @@ class Order:
         Raises:
             SembenchError: The content contradicts the registry or its lock.
         """
-        with atomic_path(self.site.folder(self.key) / file.name) as temporary:
+        with atomic_path(self.folder / file.name) as temporary:
             with temporary.open("wb") as target:
                 shutil.copyfileobj(stream, target, PIECE)
             facts = measure(temporary)
             if problem := find_problem(file, facts):
                 raise SembenchError(f"{file.name} from {origin.place} {problem}")
             if not is_pinned(file):
-                self.locks.claim(f"{self.key}/{file.name}", origin.place, sha256=facts.sha256)
+                self.locks.claim(f"{self.name}/{file.name}", origin.place, sha256=facts.sha256)
         self.facts[file.name] = facts
         if origin not in self.origins:
             self.origins.append(origin)
 
     def accept_all(self, folder: Path, members: dict[str, str], origin: Origin) -> None:
-        """Copy the missing files from a folder; ``members`` maps a file's name to its path below the folder."""
+        """Copy the missing files from a folder; ``members`` maps a file's name to its path below the folder.
+
+        Raises:
+            SembenchError: A member cannot be read, or its content contradicts the registry or its lock.
+        """
         for file in self.missing:
             member = members[file.name]
+            if (folder / member).exists() and not (folder / member).is_file():
+                raise SembenchError(f"{member} is not a regular file")
             try:
                 stream = (folder / member).open("rb")
             except OSError as error:

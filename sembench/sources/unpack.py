@@ -37,7 +37,7 @@ def unpack(
     *,
     label: str,
     below_top: bool = False,
-) -> None:
+) -> bool:
     """Hand every wanted member to ``deliver(name, stream)``, in the order of the archive.
 
     Args:
@@ -47,6 +47,9 @@ def unpack(
         deliver: Takes a file's name and a stream of its bytes.
         label: How errors name the archive.
         below_top: Members are named relative to the single top folder (source distributions).
+
+    Returns:
+        Whether the archive holds more files than were wanted.
 
     Raises:
         SembenchError: The archive is damaged or unsafe, or lacks a member; nothing was delivered if unsafe or lacking.
@@ -59,6 +62,7 @@ def unpack(
             for name in (name for name, place in wanted.items() if place == member):
                 with entry.open() as stream:
                     deliver(name, stream)
+        return any(entry.regular and member not in wanted.values() for member, entry in named)
 
 
 def decompress(archive: Path, kind: Literal["gz", "bz2"], name: str, deliver: Deliver, *, label: str) -> None:

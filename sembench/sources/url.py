@@ -50,10 +50,11 @@ def _fetch_archive(source: UrlSource, kind: Literal["zip", "tar"], order: Order,
     wanted = {file.name: source.member(file.name) for file in order.missing}
     files = {file.name: file for file in order.missing}
     order.say(f"downloading {url}")
-    with downloaded(url, order.site.cached(url), order.say) as path:
-        _check_archive(source, url, path)
-        unpack(
-            path,
+    with downloaded(url, order.site.cached(url), order.say) as download:
+        _check_archive(source, url, download.path)
+        # What else it holds may be another data set, which is then spared a download of the same archive.
+        download.keep = unpack(
+            download.path,
             kind,
             wanted,
             lambda name, stream: order.accept(files[name], stream, Origin("url", url)),
@@ -68,12 +69,12 @@ def _fetch_file(source: UrlSource, file: DataFile, order: Order, template: str) 
     def deliver(_: str, stream: IO[bytes]) -> None:
         order.accept(file, stream, Origin("url", template))
 
-    with downloaded(url, order.site.cached(url), order.say) as path:
-        _check_archive(source, url, path)
+    with downloaded(url, order.site.cached(url), order.say) as download:
+        _check_archive(source, url, download.path)
         if source.archive in ("gz", "bz2"):
-            decompress(path, source.archive, file.name, deliver, label=url)
+            decompress(download.path, source.archive, file.name, deliver, label=url)
         else:
-            with path.open("rb") as stream:
+            with download.path.open("rb") as stream:
                 deliver(file.name, stream)
 
 

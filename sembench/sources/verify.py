@@ -22,7 +22,7 @@ Verified = Literal["yes", "no", "locked", "unknown"]
 
 @dataclass(frozen=True)
 class Facts:
-    """What one pass over a file tells: size in bytes, lines, and the checksums a registry may name (hex digits)."""
+    """What one pass over a file gives: size in bytes, lines, and the checksums a registry may name (hex digits)."""
 
     bytes: int
     lines: int
@@ -97,7 +97,11 @@ class Locks:
     path: Path
 
     def value(self, name: str) -> str | None:
-        """Return the locked checksum or commit of a name, or None before its first use."""
+        """Return the locked checksum or commit of a name, or None before its first use.
+
+        Raises:
+            SembenchError: the file of locks is damaged.
+        """
         entry = self._read().get(name, {})
         return entry.get("sha256") or entry.get("commit")
 
@@ -130,12 +134,12 @@ class Locks:
         try:
             entries: dict[str, dict[str, str]] = json.loads(self.path.read_text(encoding="utf-8"))
         except ValueError:
-            raise SembenchError(f"{self.path.name} is not valid JSON; mend or delete it") from None
+            raise SembenchError(f"{self.path.name} is not valid JSON; correct or delete it") from None
         return entries
 
 
-def state_of(key: str, file: DataFile, path: Path, locks: Locks) -> tuple[FileState, Facts | None]:
-    """Return the state of one file of the set ``key`` that should lie at ``path``, and its facts where it does."""
+def state_of(dataset: str, file: DataFile, path: Path, locks: Locks) -> tuple[FileState, Facts | None]:
+    """Return the state of one file of a data set that should lie at ``path``, and its facts where it does."""
     if not path.is_file():
         return FileState(file.name, False, "unknown", "is not there"), None
     facts = measure(path)
@@ -143,9 +147,9 @@ def state_of(key: str, file: DataFile, path: Path, locks: Locks) -> tuple[FileSt
         return FileState(file.name, True, "no", problem), facts
     if is_pinned(file):
         return FileState(file.name, True, "yes"), facts
-    known = locks.value(f"{key}/{file.name}")
+    # A row count alone is no proof of content: any file of so many lines would do.
+    known = locks.value(f"{dataset}/{file.name}")
     if known not in (None, facts.sha256):
-        problem = locks.contradiction(f"{key}/{file.name}", str(known), facts.sha256)
+        problem = locks.contradiction(f"{dataset}/{file.name}", str(known), facts.sha256)
         return FileState(file.name, True, "no", problem), facts
-    verified: Verified = "yes" if file.rows is not None else "locked" if known else "unknown"
-    return FileState(file.name, True, verified), facts
+    return FileState(file.name, True, "locked" if known else "unknown"), facts

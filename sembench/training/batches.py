@@ -1,17 +1,27 @@
-"""Which sentences a step sees, and how its rows are cut so that no time goes into padding."""
+"""Which examples a step sees, and how its rows are cut so that no time goes into padding."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
+from sembench.data.frames import sample
 from sembench.encoders.transformer import TransformerEncoder
+from sembench.training.objectives.base import Rows
 
-Rows = Sequence[Sequence[int]]
+
+def sampled(examples: pd.DataFrame, rows: int | None, seed: int) -> pd.DataFrame:
+    """Draw ``rows`` examples uniformly without replacement, in their old order; none: all of them.
+
+    Raises:
+        SembenchError: there are fewer examples.
+    """
+    return examples.iloc[sample(range(len(examples)), rows, seed)].reset_index(drop=True)
 
 
 def order(rows: int, seed: int, epoch: int) -> list[int]:

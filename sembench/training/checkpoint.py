@@ -1,106 +1,237 @@
-"""Stopping and going on: the state of an interrupted run, written whenever its dev score was taken."""
+"""Stopping and going on: the state of an unfinished run, written every few minutes and when a signal ends it."""
 
 from __future__ import annotations
 
 import platform
 import shutil
-from dataclasses import dataclass, field
+import signal
+import threading
+import time
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType, TracebackType
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
-from sembench.training.progress import StepProgress
+from sembench.core.progress import StepProgress
+from sembench.training.objectives.base import Facts
 
-if TYPE_CHECKING:
-    from sembench.training.loop import Trained
+# With optimiser and best weights a checkpoint is four times the model, 5 GB for BERT large: by time, not by steps.
+SECONDS_BETWEEN = 600.0
+# The batch systems' "temporary failure": the same command goes on where this one stopped.
+EXIT_CODE = 75
+STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+Weights = dict[str, Tensor]
+
+
+class Interrupted(SystemExit):
+    """A signal ended the run after a whole step, and its state is written; the process leaves with code 75."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(EXIT_CODE)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 @dataclass
 class State:
-    """Where a run stands; the defaults are those of a new one."""
+    """Where a run stands; the defaults are those of a new one.
+
+    Attributes:
+        step: optimiser steps taken.
+        best: step and dev score of the best weights so far.
+        curve: a point for each dev score.
+        losses: the loss of each step.
+        recent: facts of the steps since the last dev score.
+        segments: a record for each uninterrupted stretch of steps.
+    """
 
     step: int = 0
     best: dict[str, float] = field(default_factory=dict)
-    best_weights: dict[str, Tensor] = field(default_factory=dict)
     curve: list[dict[str, Any]] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
+    recent: list[Facts] = field(default_factory=list)
     segments: list[dict[str, Any]] = field(default_factory=list)
+
+    def note(self, loss: float, facts: Facts) -> None:
+        """Keep the loss and the facts of a step."""
+        self.losses.append(loss)
+        self.recent.append({"loss": loss, **facts})
+
+    def recent_means(self) -> Facts:
+        """Return the means of the facts since the last dev score, and begin to gather anew."""
+        means = {name: float(np.mean([facts[name] for facts in self.recent])) for name in self.recent[0]}
+        self.recent = []
+        return means
+
+
+class Weighted(nn.ModuleDict):
+    """Everything that a run trains, with the weights of its best step."""
+
+    def __init__(self, **modules: nn.Module) -> None:
+        super().__init__(modules)
+        self.best: Weights = {}
+
+    def weights(self) -> Weights:
+        """Return each weight once, under its first name: a head may be both the encoder's and the objective's."""
+        found: dict[int, tuple[str, Tensor]] = {}
+        for name, value in self.state_dict(keep_vars=True).items():
+            found.setdefault(id(value), (name, value.detach()))
+        return dict(found.values())
+
+    def keep_best(self) -> None:
+        """Remember the present weights, outside the GPU."""
+        self.best = {name: value.cpu().clone() for name, value in self.weights().items()}
+
+    def load(self, weights: Weights) -> None:
+        """Take the values of ``weights``.
+
+        Raises:
+            KeyError, RuntimeError: a weight is missing or has another shape.
+        """
+        with torch.no_grad():
+            for name, value in self.weights().items():
+                value.copy_(weights[name])
 
 
 class Checkpoint:
     """One file in a folder outside the run's outputs, since Snakemake removes the outputs of a failed job.
 
-    The run id names the folder and holds the recipe's hash, so another recipe never continues this state. Without a
-    folder nothing is kept.
+    The run id names the folder and ends with the run's key, so another recipe never continues this state. Without a
+    folder nothing is kept, and signals do what they always do.
+
+    Args:
+        folder: where states of unfinished runs lie, or None.
+        run_id: of the run.
+        every: seconds between two writes.
     """
 
-    def __init__(self, folder: Path | None, run_id: str) -> None:
+    def __init__(self, folder: Path | None, run_id: str, every: float = SECONDS_BETWEEN) -> None:
         self.path = folder / run_id / "state.pt" if folder else None
         self.run_id = run_id
+        self.every = every
+        self.signal: signal.Signals | None = None
+        self._written = time.monotonic()
+        self._handlers: dict[signal.Signals, Any] = {}
 
-    def restore(self, encoder: nn.Module, *parts: Any) -> State:
-        """Load the saved state into encoder, optimiser, schedule and scaler; a new run if there is none."""
+    # ------------------------------------------------------------------------------------------------------ signals
+
+    def __enter__(self) -> Checkpoint:
+        """Start the clock, and listen to signals; only a main thread can."""
+        self._written = time.monotonic()
+        if self.path is not None and threading.current_thread() is threading.main_thread():
+            self._handlers = {number: signal.signal(number, self._note) for number in STOPPING}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._unlisten()
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.signal = signal.Signals(number)
+        self._unlisten()  # A second one ends the process at once.
+
+    def _unlisten(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
+
+    # -------------------------------------------------------------------------------------------- writing and reading
+
+    def visit(self, state: State, model: Weighted, precision: str, progress: StepProgress, *parts: Any) -> None:
+        """Write the state after a step if it is time or a signal came; ``parts`` as in ``restore``.
+
+        Raises:
+            Interrupted: a signal came.
+        """
+        if self.path is None or not (self.signal or time.monotonic() - self._written >= self.every):
+            return
+        self._write(self.path, state, model, precision, progress, *parts)
+        self._written = time.monotonic()
+        if self.signal:
+            what = f"{self.signal.name} after step {state.step}"
+            progress.say(f"stopped by {what}, which is saved; run the same command again to go on")
+            raise Interrupted(f"{self.run_id} was stopped by {what}")
+
+    def _write(
+        self, path: Path, state: State, model: Weighted, precision: str, progress: StepProgress, *parts: Any
+    ) -> None:
+        saved = {
+            "run": self.run_id,
+            "precision": precision,
+            "weights": model.weights(),
+            "best_weights": model.best,
+            "parts": [part.state_dict() for part in parts],
+            "rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+            "state": {**asdict(state), "segments": [*state.segments, segment(state, progress)]},
+        }
+        # Through Python's own file: torch's writer does not say that a disk is full.
+        with atomic_path(path) as temporary, temporary.open("wb") as stream:
+            torch.save(saved, stream)
+
+    def restore(self, model: Weighted, precision: str, *parts: Any) -> State:
+        """Load the saved state into the model, its best weights and ``parts``; a new run if there is none.
+
+        Args:
+            model: encoder and what the objective owns.
+            precision: number formats in which the run goes on, in words.
+            *parts: optimiser, schedule and scaler.
+
+        Raises:
+            SembenchError: the file is damaged or belongs to another run, or the run went in another precision.
+        """
         if self.path is None or not self.path.is_file():
             return State()
+        anew = f"delete {self.path} to start the run anew"
         try:
             saved = torch.load(self.path, weights_only=True, map_location="cpu")
         except Exception as error:  # torch raises many kinds, with pages of text
-            kind = type(error).__name__
-            raise SembenchError(f"{self.path} cannot be read ({kind}); delete it to start the run anew") from None
-        if saved["run"] != self.run_id:
-            raise SembenchError(f"{self.path} belongs to {saved['run']}, not {self.run_id}; delete it to start anew")
-        encoder.load_state_dict(saved["encoder"])
-        for part, state in zip(parts, saved["parts"], strict=True):
-            part.load_state_dict(state)
-        torch.set_rng_state(saved["rng"])
-        if torch.cuda.is_available() and saved["cuda_rng"] is not None:
-            torch.cuda.set_rng_state(saved["cuda_rng"])
-        return State(**saved["state"])
-
-    def save(
-        self, run: Trained, step: int, best_weights: dict[str, Tensor], progress: StepProgress, *parts: Any
-    ) -> None:
-        """Write the state after ``step``; ``parts`` are optimiser, schedule and scaler, as in ``restore``."""
-        if self.path is None:
-            return
-        segments = [*run.segments, self.segment(run.segments[-1]["end_step"] if run.segments else 0, step, progress)]
-        state = {
-            "step": step,
-            "best": run.best,
-            "best_weights": best_weights,
-            "curve": run.curve,
-            "losses": run.losses,
-            "segments": segments,
-        }
-        # Through Python's own file: torch's writer does not say that a disk is full.
-        with atomic_path(self.path) as temporary, temporary.open("wb") as stream:
-            torch.save(
-                {
-                    "run": self.run_id,
-                    "encoder": run.encoder.state_dict(),
-                    "parts": [part.state_dict() for part in parts],
-                    "rng": torch.get_rng_state(),
-                    "cuda_rng": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
-                    "state": state,
-                },
-                stream,
-            )
-
-    def segment(self, first: int, last: int, progress: StepProgress) -> dict[str, Any]:
-        """Return the record of one uninterrupted stretch of steps."""
-        return {
-            "start_step": first,
-            "end_step": last,
-            "seconds": round(progress.seconds, 1),
-            "sentences_per_second": round(progress.rate, 2),
-            "host": platform.node(),
-        }
+            raise SembenchError(f"{self.path} cannot be read ({type(error).__name__}); {anew}") from None
+        try:
+            if (run := saved["run"]) != self.run_id:
+                raise SembenchError(f"{self.path} belongs to {run}, not {self.run_id}; {anew}")
+            if (before := saved["precision"]) != precision:
+                raise SembenchError(
+                    f"{self.path} was trained in {before} but would go on in {precision}; go on where the hardware "
+                    f"offers {before}, or {anew}"
+                )
+            return _loaded(saved, model, *parts)
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise SembenchError(f"{self.path} does not fit the run ({type(error).__name__}); {anew}") from None
 
     def remove(self) -> None:
         """Forget the state: the run is complete."""
         if self.path is not None:
             shutil.rmtree(self.path.parent, ignore_errors=True)
+
+
+def _loaded(saved: dict[str, Any], model: Weighted, *parts: Any) -> State:
+    model.load(saved["weights"])
+    model.best = saved["best_weights"]
+    for part, state in zip(parts, saved["parts"], strict=True):
+        part.load_state_dict(state)
+    torch.set_rng_state(saved["rng"])
+    cuda_rng = saved["cuda_rng"]
+    if torch.cuda.is_available() and cuda_rng is not None:
+        torch.cuda.set_rng_state(cuda_rng)
+    return State(**saved["state"])
+
+
+def segment(state: State, progress: StepProgress) -> dict[str, Any]:
+    """Return the record of the stretch of steps from the last segment to where the run stands."""
+    return {
+        "start_step": state.segments[-1]["end_step"] if state.segments else 0,
+        "end_step": state.step,
+        "seconds": round(progress.seconds, 1),
+        "sentences_per_second": round(progress.rate, 2),
+        "host": platform.node(),
+    }

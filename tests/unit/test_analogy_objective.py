@@ -1,4 +1,4 @@
-"""The analogy paper's objective against naive loops, the collapse it rewards, and the task built on it."""
+"""The analogy paper's objective against naive loops, the collapse it rewards, and DefSent on the same definitions."""
 
 from __future__ import annotations
 
@@ -12,48 +12,46 @@ import torch
 from torch.nn import functional
 
 from sembench.core.errors import SembenchError
+from sembench.core.plugin import OBJECTIVES
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
-from sembench.registry.models import Recipe, StudyLine
-from sembench.training.objectives import relation_info_nce, relation_vectors
-from sembench.training.study import BATCH, TEMPERATURE, free_vectors
-from sembench.training.tasks import Definitions, RelationRows, at_places, build_task
-
-
-def cos(a: list[float], b: list[float]) -> float:
-    dot = sum(x * y for x, y in zip(a, b, strict=True))
-    return dot / math.sqrt(sum(x * x for x in a)) / math.sqrt(sum(y * y for y in b))
+from sembench.training.losses import relation_info_nce, relation_vectors
+from sembench.training.objectives.base import Objective
+from sembench.training.objectives.relation import at_places
+from sembench.training.study import BATCH, TEMPERATURE, free_vectors, study
+from sembench.training.trainer import build_task, encoding
+from tests.unit.numeric import assert_equals_loop, cos
 
 
 def naive(h, plus, minus, temperature, negatives, relations, third_relations) -> float:
-    """The loss written out as sums of exponentials."""
-    total = 0.0
+    """The loss written out as sums of exponentials; anchors without any term below have none."""
+    losses = []
     for i in range(len(h)):
         own = math.exp(cos(h[i], plus[i]) / temperature)
-        below = sum(
+        below = [
             math.exp(cos(h[i], minus[j]) / temperature) for j in range(len(h)) if third_relations[j] != relations[i]
-        )
+        ]
         if negatives == "cross_relation":
-            below += sum(
-                math.exp(cos(h[i], plus[j]) / temperature) for j in range(len(h)) if relations[j] != relations[i]
-            )
+            below += [math.exp(cos(h[i], plus[j]) / temperature) for j in range(len(h)) if relations[j] != relations[i]]
         if negatives != "third_pairs":
-            below += own
-        total -= math.log(own / below)
-    return total / len(h)
+            below.append(own)
+        if below:
+            losses.append(-math.log(own / sum(below)))
+    return sum(losses) / len(losses)
 
 
 @pytest.mark.parametrize("negatives", ["third_pairs", "third_pairs_plus_positive", "cross_relation"])
-def test_equals_a_naive_loop_with_masks(negatives: str) -> None:
-    generator = torch.Generator().manual_seed(2)
-    h, plus, minus = (torch.randn(6, 4, generator=generator, dtype=torch.float64) for _ in range(3))
-    relations, third_relations = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([5, 1, 6, 0, 7, 1])
-    same = relations.unsqueeze(1) == relations
-    false = relations.unsqueeze(1) == third_relations
-    found = relation_info_nce(h, plus, minus, 0.3, negatives, same, false)
-    expected = naive(
-        h.tolist(), plus.tolist(), minus.tolist(), 0.3, negatives, relations.tolist(), third_relations.tolist()
+@pytest.mark.parametrize("third_relations", [[5, 1, 6, 0, 7, 1], [1, 1, 1, 1, 1, 1]])
+def test_equals_a_naive_loop_with_masks(negatives: str, third_relations: list[int]) -> None:
+    """In the second case the anchors of relation 1 have no third pair left."""
+    relations = [0, 0, 1, 1, 2, 2]
+    anchor, third = torch.tensor(relations), torch.tensor(third_relations)
+    same, false = anchor.unsqueeze(1) == anchor, anchor.unsqueeze(1) == third
+    rng = np.random.default_rng(2)
+    assert_equals_loop(
+        lambda h, plus, minus: relation_info_nce(h, plus, minus, 0.3, negatives, same, false),
+        lambda h, plus, minus: naive(h, plus, minus, 0.3, negatives, relations, third_relations),
+        *(rng.standard_normal((6, 4)) for _ in range(3)),
     )
-    assert found.item() == pytest.approx(expected, abs=1e-12)
 
 
 def no_mask(n: int) -> torch.Tensor:
@@ -86,11 +84,13 @@ def test_cross_relation_negatives_turn_the_order_round() -> None:
     assert loss_of(collapsed, "third_pairs_plus_positive", relations) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_an_anchor_without_negatives_is_an_error() -> None:
-    h = torch.randn(2, 3)
-    false = torch.tensor([[True, True], [False, True]])
-    with pytest.raises(ValueError, match="false negative"):
-        relation_info_nce(h, h, h, 0.05, "third_pairs", no_mask(2), false)
+def test_a_batch_without_negatives_moves_nothing() -> None:
+    """A last batch of one row whose third pair is masked: no loss is defined, so there is no gradient either."""
+    h = torch.randn(1, 3, requires_grad=True)
+    loss = relation_info_nce(h, h, h, 0.05, "third_pairs", torch.tensor([[True]]), torch.tensor([[True]]))
+    loss.backward()
+    assert loss.item() == 0
+    assert h.grad.tolist() == [[0, 0, 0]]
 
 
 def test_relation_vectors_by_hand() -> None:
@@ -100,13 +100,17 @@ def test_relation_vectors_by_hand() -> None:
     assert relation_vectors(a, b, "concat_diff").tolist() == [[1.0, 2.0, 3.0, 5.0, -2.0, -3.0]]
 
 
-# ------------------------------------------------------------------------------------------------------------- tasks
+# -------------------------------------------------------------------------------------------------------- objectives
 
 
 @pytest.fixture
 def encoder(smoke_backbones: Path) -> TransformerEncoder:
     folder = smoke_backbones / "smoke_bert"
     return load_transformer(folder, {**read_entry(folder), "pooler": False}, dropout=0.0)
+
+
+def task_of(encoder: TransformerEncoder, examples: pd.DataFrame, kind: str, **parameters) -> Objective:
+    return build_task(OBJECTIVES.parse({"kind": kind, **parameters}, "test"), encoder, examples, 32)
 
 
 def frame() -> pd.DataFrame:
@@ -126,12 +130,10 @@ def frame() -> pd.DataFrame:
 @pytest.mark.parametrize("how", ["diff", "concat", "concat_diff"])
 @pytest.mark.parametrize("mask", [True, False])
 def test_the_task_reads_the_frame_as_it_is_written(encoder: TransformerEncoder, how: str, mask: bool) -> None:
-    recipe = Recipe(objective="analogy", head="none", readout="mean", relation_encoder=how, mask_false_negatives=mask,
-                    temperature=0.2, chunk_rows=3)  # fmt: skip
     data = frame()
-    task = build_task(recipe, encoder, data)
-    assert isinstance(task, RelationRows)
-    loss, facts = task.loss([0, 1, 2, 3], "fp32")
+    task = task_of(encoder, data, "relation", readout="mean", relation_encoder=how, mask_false_negatives=mask,
+                   temperature=0.2)  # fmt: skip
+    loss, facts = task.loss([0, 1, 2, 3], encoding(encoder, "fp32", 3))
 
     def vector(row: pd.Series, role: str) -> list[float]:
         one, two = (encoder.encode([row[f"{role}_{side}_gloss"]], ["mean"])["mean"][0] for side in ("source", "target"))
@@ -152,11 +154,9 @@ def test_the_task_reads_the_frame_as_it_is_written(encoder: TransformerEncoder, 
 
 def test_defsent_predicts_through_frozen_embeddings(encoder: TransformerEncoder) -> None:
     data = pd.DataFrame({"word": ["stone", "bread", "unheardofword"], "gloss": ["a small road.", "my aunt.", "water."]})
-    recipe = Recipe(objective="defsent", head="none", readout="mean", select_by="mean")
-    task = build_task(recipe, encoder, data)
-    assert isinstance(task, Definitions)
+    task = task_of(encoder, data, "defsent", readout="mean")
     assert task.rows == 2
-    loss, _ = task.loss([0, 1], "fp32")
+    loss, _ = task.loss([0, 1], encoding(encoder, "fp32", 0))
     table = encoder.model.get_input_embeddings().weight.detach().double().numpy()
     expected = []
     for word, gloss in [("stone", "a small road."), ("bread", "my aunt.")]:
@@ -167,11 +167,31 @@ def test_defsent_predicts_through_frozen_embeddings(encoder: TransformerEncoder)
     assert not task.output.requires_grad
 
 
-def test_nothing_to_train_on(encoder: TransformerEncoder) -> None:
-    with pytest.raises(SembenchError, match="no sentence to train on"):
-        build_task(Recipe(), encoder, [])
+def test_defsent_scores_words_in_full_precision(encoder: TransformerEncoder) -> None:
+    """The vocabulary's logits stay outside autocast, also where the encoder runs in bf16."""
+    data = pd.DataFrame({"word": ["stone", "bread"], "gloss": ["a small road.", "my aunt."]})
+    task = task_of(encoder, data, "defsent", readout="mean")
+    encode = encoding(encoder, "bf16", 0)
+    loss, _ = task.loss([0, 1], encode)
+    vectors = encode([task.tokens[0], task.tokens[1]], "mean").detach().double()
+    table = encoder.model.get_input_embeddings().weight.detach().double()
+    words = torch.tensor([encoder.tokens([word])[0][1] for word in ("stone", "bread")])
+    assert loss.item() == pytest.approx(functional.cross_entropy(vectors @ table.T, words).item(), abs=1e-5)
+
+
+def test_examples_that_do_not_fit(encoder: TransformerEncoder) -> None:
+    with pytest.raises(SembenchError, match="no example to train on"):
+        task_of(encoder, pd.DataFrame({"sentence": []}), "contrastive")
+    with pytest.raises(SembenchError, match="lack the column 'sentence', which objective 'contrastive' reads"):
+        task_of(encoder, frame(), "contrastive")
     with pytest.raises(SembenchError, match="DefSent has nothing to predict"):
-        build_task(Recipe(objective="defsent"), encoder, pd.DataFrame({"word": ["unheardofword"], "gloss": ["water."]}))
+        task_of(encoder, pd.DataFrame({"word": ["unheardofword"], "gloss": ["water."]}), "defsent")
+    one = frame().assign(anchor_directed="a:a", positive_directed="a:a", third_directed="a:a")
+    with pytest.raises(
+        SembenchError, match="no negative is left; train on more relations, or set mask_false_negatives"
+    ):
+        task_of(encoder, one, "relation")
+    assert task_of(encoder, one, "relation", mask_false_negatives=False).rows == 4
 
 
 @pytest.mark.parametrize(
@@ -184,7 +204,7 @@ def test_nothing_to_train_on(encoder: TransformerEncoder) -> None:
     ],
 )
 def test_where_free_vectors_end(encoder: str, negatives: str, collapses: bool) -> None:
-    end = free_vectors(StudyLine(label="x", relation_encoder=encoder, negatives=negatives)).iloc[-1]
+    end = free_vectors("x", encoder, negatives).iloc[-1]
     if collapses:
         # One direction for all: every cosine with an exchanged pair is -1.
         assert end["loss"] == pytest.approx(-2 / TEMPERATURE + math.log(BATCH), abs=0.2)
@@ -192,6 +212,12 @@ def test_where_free_vectors_end(encoder: str, negatives: str, collapses: bool) -
     else:
         assert end["cross_cosine"] < 0.2
         assert end["own_cosine"] > 0.5
+
+
+def test_a_study_stacks_its_lines() -> None:
+    found = study([("one", "diff", "third_pairs"), ("two", "concat", "cross_relation")], steps=10)
+    assert list(found["label"]) == ["one", "one", "two", "two"]
+    assert list(found["step"]) == [0, 10, 0, 10]
 
 
 def test_a_repeated_sentence_has_the_same_gradient_in_every_run() -> None:
@@ -203,7 +229,7 @@ def test_a_repeated_sentence_has_the_same_gradient_in_every_run() -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        sums = [torch.autograd.grad((at_places(vectors, places) * weights).sum(), vectors)[0] for _ in range(200)]
+        sums = [torch.autograd.grad((at_places(vectors, places) * weights).sum(), vectors)[0] for _ in range(100)]
     finally:
         torch.set_num_threads(threads)
     assert all(torch.equal(sums[0], other) for other in sums[1:])

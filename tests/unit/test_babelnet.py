@@ -34,6 +34,7 @@ from sembench.analogy.inventory.babelnet import (
     LimitReached,
     PassingError,
 )
+from sembench.analogy.inventory.babelnet_answers import edges_params
 from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.inventory.cache import AnswerCache
 from sembench.analogy.inventory.commands import crawl_text, plan_text
@@ -94,7 +95,7 @@ def lexfile_of(offset: str) -> str | None:
 
 
 def stored(cache: AnswerCache) -> set[fake.Request]:
-    return {(answer.method, answer.params) for method in babelnet.METHODS for answer in cache.answers(method)}
+    return {(answer.method, answer.params) for method in fake.METHODS for answer in cache.answers(method)}
 
 
 # ------------------------------------------------------------------------------------------------- cache
@@ -171,8 +172,8 @@ def test_every_method_is_asked_once(server: FakeBabelNet, client: BabelNetClient
         body = client.synset(fake.FLORN)
         assert body and body["wnOffsets"][0]["version"] == "OEWN"
         assert client.synset(fake.GHOST) is None
-        assert client.edges(fake.FLORN)[0]["target"] == fake.FLORN_NET
-        assert client.edges(fake.GHOST) == []
+        assert client.ask("getOutgoingEdges", edges_params(fake.FLORN)).body[0]["target"] == fake.FLORN_NET
+        assert not client.ask("getOutgoingEdges", edges_params(fake.GHOST)).found
         assert len(client.ask("getSenses", {"lemma": "mulp", "searchLang": "EN"}).body) == 1
         resource = {"id": "wn:20000301v", "source": "WN"}
         assert client.ask("getSynsetIdsFromResourceID", resource).body[0]["id"] == fake.MULP
@@ -189,8 +190,6 @@ def test_parameters_are_repeated_and_words_have_one_spelling(server: FakeBabelNe
         assert client.synset_ids(spelling, "NOUN") == [fake.FLORN]
     assert server.received == 2
     assert client.synset_ids("florn", "NOUN", source="WN") == [fake.FLORN_TUNE, fake.FLORN]
-    with pytest.raises(ValueError, match="is not a method"):
-        client.ask("getEverything", {})
 
 
 @pytest.mark.parametrize("value", ["", "  ", "short", "two words here"])
@@ -298,7 +297,7 @@ def test_not_found_with_200_is_known_and_kept(server: FakeBabelNet, client: Babe
 
 
 @pytest.mark.parametrize("with_200", [False, True])
-def test_a_bad_key_is_told_from_a_spent_limit(
+def test_a_bad_key_differs_from_a_spent_limit(
     server: FakeBabelNet, client: BabelNetClient, clock: Clock, with_200: bool
 ) -> None:
     server.message_with_200, server.limit = with_200, 0
@@ -331,13 +330,8 @@ def test_own_limits(server: FakeBabelNet, cache: AnswerCache, clock: Clock) -> N
     client.synset(fake.FLORN)
     with pytest.raises(BudgetSpent, match="the 2 requests of this run are spent"):
         client.synset(fake.MULP)
-    another = BabelNetClient(cache, per_day=3)
-    another.synset(fake.MULP)
-    with pytest.raises(BudgetSpent, match=r"the 3 requests of today \(UTC\) are spent"):
-        another.synset(fake.DULL)
-    clock.next_day()
-    assert another.synset(fake.DULL)
-    assert server.received == 4
+    assert BabelNetClient(cache, max_requests=1).synset(fake.MULP)
+    assert server.received == 3
 
 
 def test_the_version_may_be_written_small(server: FakeBabelNet, client: BabelNetClient) -> None:
@@ -461,7 +455,7 @@ def inventory(client: BabelNetClient) -> BabelNetInventory:
     """Senses of WORDS from the cache alone, with the edges that are known."""
     crawl(WORDS, client)
     for synset in fake.EDGES:
-        client.edges(synset)
+        client.ask("getOutgoingEdges", edges_params(synset))
     return BabelNetInventory(client.cache, lexfile_of)
 
 
@@ -499,7 +493,6 @@ def test_unknown_words_and_parts_of_speech(inventory: BabelNetInventory) -> None
         SembenchError, match=r"no answer to getSynsetIds\(lemma=warbly, .*\); run sembench babelnet crawl first"
     ):
         inventory.synsets("warbly", ["ADJ"])
-    assert BabelNetInventory(inventory._cache, missing="skip").synsets("warbly", ["ADJ"]) == []
 
 
 def test_missing_keys_have_defaults(server: FakeBabelNet, client: BabelNetClient) -> None:
@@ -516,11 +509,8 @@ def test_a_client_asks_for_what_is_missing_and_only_once(server: FakeBabelNet, c
         assert [one.id for one in live.synsets("florn", ["NOUN"])] == [fake.FLORN_TUNE, fake.FLORN]
     assert server.received == 4
     first, second = live.synsets("florn", ["NOUN"])
-    assert live.related(second, first, "ancestor") is None  # edges are asked for only where that is allowed
+    assert live.related(second, first, "ancestor") is None  # edges are used where they are known, never asked for
     assert server.received == 4
-    asking = BabelNetInventory(client, source="WN", ask_edges=True)
-    assert asking.related(second, first, "ancestor") is True
-    assert server.received == 5
 
 
 def test_graph_tests(inventory: BabelNetInventory, client: BabelNetClient) -> None:
@@ -563,12 +553,6 @@ def test_plan_crawl_plan(server: FakeBabelNet, client: BabelNetClient, cache: An
     assert crawl_text(report) == "all words are complete after 11 requests"
     again = crawl(WORDS, BabelNetClient(cache))
     assert (again.stopped, again.spent, server.received) == ("complete", 0, 11)
-    edges = plan(WORDS, cache, edges=True)
-    assert (edges.remaining, edges.edges, edges.complete) == (6, 6, 1)
-    assert "exactly 6 requests remain: 0 words to look up, 0 known synsets to fetch, edges of 6 synsets" in plan_text(
-        edges
-    )
-    assert crawl(WORDS, client, edges=True).spent == 6
     more = plan([*WORDS, ("warbly", "ADJ")], cache)
     assert more.measured and more.fan_out == 1.5 and (more.remaining, more.expected) == (1, 3)
     assert "at least 1 requests remain" in plan_text(more) and "measured so far" in plan_text(more)
@@ -596,33 +580,33 @@ def test_a_refused_key_ends_a_crawl(server: FakeBabelNet, client: BabelNetClient
     assert server.received == 1
 
 
-def test_a_crawl_tells_its_progress(server: FakeBabelNet, client: BabelNetClient, monkeypatch: Any) -> None:
-    monkeypatch.setattr("sembench.analogy.inventory.crawl.TELL_EVERY", 0.0)
+def test_a_crawl_says_how_far_it_is(server: FakeBabelNet, client: BabelNetClient, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sembench.core.progress.LOG_EVERY", 0.0)
     said: list[str] = []
     crawl(WORDS, client, say=said.append)
     assert said[0].startswith("0 of 4 words, 3 requests, ") and said[-1].startswith("4 of 4 words, 11 requests, ")
 
 
-def test_3000_words_at_500_a_day(monkeypatch: Any, tmp_path: Path, clock: Clock) -> None:
+def test_600_words_at_100_a_day(monkeypatch: Any, tmp_path: Path, clock: Clock) -> None:
     monkeypatch.setattr(cache_module, "_to_disk", lambda _: None)  # the power stays on
-    words: list[Any] = fake.words(3000)
+    words: list[Any] = fake.words(600)
     cache = AnswerCache(tmp_path, now=clock)
     reports: list[CrawlReport] = []
-    with fake.running(count=3000) as server:
+    with fake.running(count=600) as server:
         monkeypatch.setenv("BABELNET_URL", server.url)
-        server.limit = 500
+        server.limit = 100
         while not reports or (reports[-1].stopped == "limit" and len(reports) < 20):
             reports.append(crawl(words, BabelNetClient(cache)))
             server.new_day()
             clock.next_day()
-    # The version, 3,000 words, and 750 synsets of four words each.
-    assert [report.spent for report in reports] == [500] * 7 + [251]
+    # The version, 600 words, and 150 synsets of four words each.
+    assert [report.spent for report in reports] == [100] * 7 + [51]
     assert [report.stopped for report in reports] == ["limit"] * 7 + ["complete"]
     # A day: four words and their synset take five requests, and the version took one.
-    assert [report.done for report in reports] == [399, 799, 1199, 1599, 1999, 2399, 2799, 3000]
-    assert [report.remaining for report in reports] == [2601, 2201, 1801, 1401, 1001, 601, 201, 0]
-    assert sum(server.counts.values()) == len(server.counts) == 3751
-    assert list(cache.ledger.days().values()) == [500] * 7 + [251]
+    assert [report.done for report in reports] == [79, 159, 239, 319, 399, 479, 559, 600]
+    assert [report.remaining for report in reports] == [521, 441, 361, 281, 201, 121, 41, 0]
+    assert sum(server.counts.values()) == len(server.counts) == 751
+    assert list(cache.ledger.days().values()) == [100] * 7 + [51]
     # The same DSBATS-sn from the answers and from their export; the server is gone, so nothing is asked.
     nouns = [lemma for lemma, pos in words if pos == "NOUN"]
     pairs = [WordPair("E06", *two, 1) for two in zip(nouns, nouns[fake.SHARE :], strict=False)]
@@ -633,7 +617,7 @@ def test_3000_words_at_500_a_day(monkeypatch: Any, tmp_path: Path, clock: Clock)
     )
     options = BuildOptions(relations=("E06",), every_pos=False)
     first, second = (build_dsbats_sn(pairs, inventory, load_rules(), options) for inventory in senses)
-    assert len(first.frame) > 100
+    assert len(first.frame) > 20
     pd.testing.assert_frame_equal(first.frame, second.frame)
     pd.testing.assert_frame_equal(first.report, second.report)
 
@@ -655,14 +639,14 @@ def crawler(folder: Path, count: int) -> subprocess.Popen[str]:
 
 
 def test_kill_9_at_any_moment(monkeypatch: Any, tmp_path: Path) -> None:
-    chance, kills, count = random.Random(7), 5, 120
+    chance, kills, count = random.Random(7), 3, 60
     cache = AnswerCache(tmp_path)
     with fake.running(count) as server:
         monkeypatch.setenv("BABELNET_URL", server.url)
         settled: dict[fake.Request, int] = {}
         for _ in range(kills):
             process = crawler(tmp_path, count)
-            goal = server.received + chance.randint(1, 25)
+            goal = server.received + chance.randint(1, 20)
             while server.received < goal:
                 assert process.poll() is None
                 time.sleep(0.001)
@@ -677,8 +661,8 @@ def test_kill_9_at_any_moment(monkeypatch: Any, tmp_path: Path) -> None:
         assert {request: server.counts[request] for request in settled} == settled and len(settled) > kills
         # ... and at most the request under way is.
         assert sum(server.counts.values()) - len(server.counts) <= kills
-        assert len(server.counts) == 1 + 120 + 30
-        # Spending is counted before it happens, so it is never told too low.
+        assert len(server.counts) == 1 + 60 + 15
+        # Spending is counted before it happens, so it is never shown too low.
         assert server.received <= cache.ledger.today <= server.received + kills
 
 

@@ -108,17 +108,17 @@ def test_the_shipped_corrections_are_sound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a\tb\n", "line 1: the header"),
         ("relation\tsource\twrong\tright\twhy\nE07\tcat\tmeu\n", "line 2: needs"),
         ("relation\tsource\twrong\tright\twhy\nE77\tcat\tmeu\tmew\ttypo\n", "line 2: relation 'E77'"),
     ],
 )
-def test_broken_corrections_name_their_line(tmp_path: Path, text: str, told: str) -> None:
+def test_broken_corrections_name_their_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "corrections.tsv"
     path.write_text(text)
-    with pytest.raises(SembenchError, match=told):
+    with pytest.raises(SembenchError, match=message):
         read_corrections(path)
 
 

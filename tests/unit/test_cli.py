@@ -1,4 +1,4 @@
-"""The command line, through its real entry point."""
+"""The command line, in this process but for its entry point."""
 
 from __future__ import annotations
 
@@ -6,129 +6,210 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, copy_project
+from sembench.cli import main
+from sembench.plan import Plan
+from sembench.registry import load_registry
+from tests.conftest import DATA, ROOT, copy_project
 from tests.unit.fake_babelnet import KEY, running
+
+
+@dataclass
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_project(tmp_path_factory.mktemp("cli") / "project")
+    return copy_project(tmp_path_factory.mktemp("cli") / "project", (*DATA, "sembench"))
 
 
-def sembench(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "SEMBENCH_ROOT": str(folder), "PYTHONPATH": str(folder), "SEMBENCH_MIRROR": "", **environment}
-    return subprocess.run([sys.executable, "-m", "sembench", *arguments], env=env, capture_output=True, text=True)
+@pytest.fixture
+def sembench(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run a command on a private copy of the registry."""
+
+    def run(*arguments: str, **environment: str) -> Said:
+        for name, value in {"SEMBENCH_ROOT": str(home), "SEMBENCH_MIRROR": "", **environment}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["sembench", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        return Said(int(end.value.code or 0), *capsys.readouterr())
+
+    yield run
+    load_registry.cache_clear()
 
 
-@pytest.mark.parametrize("what", ["variants", "tables", "figures", "datasets", "backbones", "suites", "scales"])
-def test_ls_lists_everything(home: Path, what: str) -> None:
-    result = sembench(home, "ls", what, "--scale", "demo")
-    assert result.returncode == 0, result.stderr
-    assert len(result.stdout.splitlines()) > 1
+def test_the_entry_point_runs_and_loads_nothing_heavy(home: Path) -> None:
+    env = {**os.environ, "SEMBENCH_ROOT": str(home), "PYTHONPATH": str(ROOT)}
+    code = (
+        "import sys; sys.argv = ['sembench', 'ls', 'scales']\ntry:\n    from sembench.cli import main; main()\n"
+        "except SystemExit: print('torch' in sys.modules, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "False False", done.stderr
+    module = subprocess.run(
+        [sys.executable, "-m", "sembench", "ls", "nothing"], env=env, capture_output=True, text=True
+    )
+    assert module.returncode == 2
+    assert module.stderr.startswith("error: listing 'nothing' is not in sembench ls")
 
 
-def test_show_prints_the_recipe_and_run_ids(home: Path) -> None:
-    result = sembench(home, "show", "unsup_simcse_distilbert", "--scale", "demo")
-    assert result.returncode == 0, result.stderr
-    assert "unsup_simcse_distilbert.s42." in result.stdout
-    canonical = json.loads(result.stdout.split("canonical: ")[1])
-    assert canonical["recipe"]["learning_rate"] == 3e-4
+@pytest.mark.parametrize(
+    "what", ["variants", "tables", "figures", "datasets", "made", "backbones", "readouts", "suites", "scales"]
+)
+def test_ls_lists_everything(sembench, home: Path, what: str) -> None:
+    said = sembench("ls", what, "--scale", "demo")
+    assert said.code == 0, said.err
+    registry = load_registry(home)
+    views = {folder: [v.key for v in registry.views.values() if v.folder == folder] for folder in ("tables", "figures")}
+    known = {"variants": registry.concrete, **views}.get(what) or list(getattr(registry, what))
+    listed = [line.split()[0] for line in said.out.splitlines()[1:] if line and not line.startswith(" ")]
+    assert set(known) <= set(listed)
 
 
-def test_plan_tells_open_runs_and_missing_rows(home: Path) -> None:
-    result = sembench(home, "plan", "simcse_table_5", "--scale", "demo")
-    assert result.returncode == 0, result.stderr
-    assert "unsup_simcse_distilbert_first_last.s42." in result.stdout
-    assert "normalising flows are not built yet" in result.stdout
+def test_what_looks_like_markup_is_printed_as_it_is(sembench) -> None:
+    said = sembench("ls", "variants", "--scale", "full")
+    assert "BERT base on DSBATS4CL, [e1; e2]" in said.out
 
 
-def test_score_prints_records_and_nothing_else(home: Path) -> None:
-    result = sembench(home, "score", "smoke_bert", "--scale", "smoke", "--suite", "sts", "--readout", "mean", "--json")
-    assert result.returncode == 0, result.stderr
-    records = [json.loads(line) for line in result.stdout.splitlines()]
+def test_show_says_where_every_value_is_from(sembench) -> None:
+    said = sembench("show", "unsup_simcse_distilbert", "--scale", "demo")
+    assert said.code == 0, said.err
+    assert "unsup_simcse_distilbert.s42." in said.out
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in said.out.splitlines() if len(line.split()) > 2}
+    assert lines["learning_rate"] == "0.0003 variants.yaml, unsup_simcse_distilbert"
+    assert lines["max_steps"] == "30 scales.yaml, demo, recipe"
+    assert lines["objective.temperature"] == "0.05 default"
+    assert lines["objective.head"] == "mlp variants.yaml, unsup_simcse"
+
+
+def test_plan_says_what_is_open_and_what_stays_missing(sembench) -> None:
+    said = sembench("plan", "simcse_table_5", "--scale", "demo")
+    assert said.code == 0, said.err
+    assert "unsup_simcse_distilbert_first_last.s42." in said.out
+    assert "not built yet" in said.out
+    # Tables that show a data set have a plan too.
+    assert sembench("plan", "analogy_table_2", "--scale", "demo").code == 0
+
+
+def test_path_finds_things_by_name(sembench, home: Path) -> None:
+    plan = Plan("demo", root=home)
+    for name, expected in {
+        "sts_benchmark": [plan.dataset("sts_benchmark").folder],
+        "dsbats_sn": [plan.made("dsbats_sn").folder],
+        "minilm": [plan.backbone("minilm").folder],
+        "unsup_simcse_distilbert": [run.artifact.folder for run in plan.runs_of("unsup_simcse_distilbert")],
+        "simcse_table_5": plan.view("simcse_table_5").outputs,
+    }.items():
+        said = sembench("path", name, "--scale", "demo")
+        assert said.out.split() == [str(path) for path in expected]
+
+
+def test_score_prints_records_and_nothing_else(sembench, smoke_backbones: Path) -> None:
+    folder = str(smoke_backbones / "smoke_bert")
+    said = sembench("score", folder, "--scale", "smoke", "--suite", "sts", "--readout", "mean", "--json")
+    assert said.code == 0, said.err
+    records = [json.loads(line) for line in said.out.splitlines()]
     keys = {"run", "readout", "suite", "task", "subset", "split", "aggregation", "metric", "value", "n"}
     assert records
     assert all(keys <= set(record) for record in records)
     assert {record["readout"] for record in records} == {"mean"}
     assert {record["task"] for record in records} == {"sts16", "stsb", "sickr"}
+    text = sembench("score", folder, "--scale", "smoke", "--suite", "sts", "--readout", "mean.whitening_task")
+    assert text.code == 0, text.err
+    assert "mean.whitening_task" in text.out
 
 
-def test_score_takes_a_folder(home: Path, smoke_backbones: Path) -> None:
-    folder = smoke_backbones / "smoke_roberta"
-    result = sembench(home, "score", str(folder), "--scale", "smoke", "--suite", "geometry", "--json")
-    assert result.returncode == 0, result.stderr
-    assert {json.loads(line)["metric"] for line in result.stdout.splitlines()} == {"alignment", "uniformity"}
+def test_score_prints_one_unit(sembench, smoke_backbones: Path) -> None:
+    """Correlations and accuracies times 100, as papers do; alignment as it is."""
+    folder = str(smoke_backbones / "smoke_glove")
+    records = sembench("score", folder, "--scale", "smoke", "--suite", "geometry", "--suite", "sts", "--json")
+    values = {(r["suite"], r["metric"], r["split"]): r["value"] for r in map(json.loads, records.out.splitlines())
+              if r["aggregation"] == "all" and r["task"] == "stsb"}  # fmt: skip
+    text = sembench("score", folder, "--scale", "smoke", "--suite", "geometry", "--suite", "sts").out
+    assert f"{values['sts', 'spearman', 'dev'] * 100:.2f}" in text
+    assert f"{values['geometry', 'alignment', 'pdata']:.2f}" in text
 
 
-def test_datasets_tells_what_is_here(home: Path) -> None:
-    result = sembench(home, "datasets", "--scale", "smoke")
-    assert result.returncode == 0, result.stderr
-    assert "sts-dev.csv" in result.stdout
-    assert "pypi" in result.stdout
+def test_score_says_which_seed_of_a_variant_it_takes(sembench) -> None:
+    said = sembench("score", "unsup_simcse_distilbert", "--scale", "small")
+    assert "unsup_simcse_distilbert has 3 runs, one a seed; scoring unsup_simcse_distilbert.s" in said.err
+    assert said.code == 2  # it is not trained here
+
+
+def test_datasets_tells_what_is_here(sembench) -> None:
+    said = sembench("datasets", "--scale", "smoke")
+    assert said.code == 0, said.err
+    assert "sts-dev.csv" in said.out
+    assert "pypi" in said.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("score", "minilmm"), "model 'minilmm' is not in the registry, nor a folder; did you mean 'minilm'?"),
-        (("score", "smoke_bert", "--scale", "smoke", "--suite", "stss"), "suite 'stss' is not in registry/suites.yaml"),
-        (
-            ("score", "smoke_bert", "--scale", "smoke", "--readout", "men"),
-            "read-out 'men' is not in what this encoder offers",
-        ),
+        (("score", "minilmm"), "and no folder of that name exists; did you mean 'minilm'?"),
+        (("score", "minilm", "--scale", "smoke", "--suite", "stss"), "suite 'stss' is not in registry/suites.yaml"),
         (("show", "unsup_simcse_distilbrt"), "did you mean 'unsup_simcse_distilbert'?"),
         (("show", "unsup_simcse"), "'unsup_simcse' is only a base for others"),
         (("ls", "variant"), "listing 'variant' is not in sembench ls; did you mean 'variants'?"),
         (("plan", "simcse_table_55"), "did you mean 'simcse_table_5'?"),
         (("plan", "--scale", "ful"), "did you mean 'full'?"),
-        (
-            ("score", "unsup_simcse_distilbert", "--scale", "demo"),
-            "is not trained yet at scale demo; train it with: snakemake",
-        ),
-        (("relock", "trian", "--why", "x"), "did you mean 'train'?"),
+        (("path", "minilmm"), "did you mean 'minilm'?"),
+        (("score", "unsup_simcse_distilbert", "--scale", "demo"), "is not trained yet; train it with: snakemake"),
+        (("relock", "engine/trainin", "--why", "x"), "did you mean 'engine/training'?"),
         (("babelnet", "crawl", "--scale", "smoke"), "BABELNET_KEY"),
     ],
 )
-def test_mistakes_are_one_sentence_and_exit_code_2(home: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    result = sembench(home, *arguments)
-    assert result.returncode == 2, result.stdout + result.stderr
-    assert sentence in result.stderr
-    assert "Traceback" not in result.stderr
-    assert len([line for line in result.stderr.splitlines() if line.startswith("error: ")]) == 1
+def test_mistakes_are_one_sentence_and_exit_code_2(sembench, arguments: tuple[str, ...], sentence: str) -> None:
+    said = sembench(*arguments)
+    assert said.code == 2, said.out + said.err
+    assert sentence in said.err
+    assert len([line for line in said.err.splitlines() if line.startswith("error: ")]) == 1
 
 
-def test_babelnet_plan_counts_requests_and_asks_nothing(home: Path) -> None:
-    result = sembench(home, "babelnet", "plan", "--scale", "smoke", BABELNET_URL="http://127.0.0.1:9")
-    assert result.returncode == 0, result.stderr
-    assert "at least " in result.stdout
-    assert "requests remain" in result.stdout
+def test_babelnet_plan_counts_requests_and_asks_nothing(sembench) -> None:
+    said = sembench("babelnet", "plan", "--scale", "smoke", BABELNET_URL="http://127.0.0.1:9")
+    assert said.code == 0, said.err
+    assert "at least " in said.out
+    assert "requests remain" in said.out
 
 
-def test_babelnet_crawl_and_export_over_a_local_server(home: Path, tmp_path: Path) -> None:
+def test_babelnet_crawl_and_export_over_a_local_server(sembench, home: Path, tmp_path: Path) -> None:
     """The whole chain on the command line: a daily limit, going on, an export; the key is nowhere."""
     with running() as server:
         server.limit = 40
         options = {"BABELNET_KEY": KEY, "BABELNET_URL": server.url}
-        first = sembench(home, "babelnet", "crawl", "--scale", "smoke", **options)
-        assert first.returncode == 0, first.stderr
-        assert "stopped at the daily limit" in first.stdout
+        first = sembench("babelnet", "crawl", "--scale", "smoke", **options)
+        assert first.code == 0, first.err
+        assert "stopped at the daily limit" in first.out
         server.new_day()
-        second = sembench(home, "babelnet", "crawl", "--budget", "10", "--scale", "smoke", **options)
-        assert "stopped at the own limit after 10 requests" in second.stdout
+        second = sembench("babelnet", "crawl", "--budget", "10", "--scale", "smoke", **options)
+        assert "stopped at the own limit after 10 requests" in second.out
         assert set(server.counts.values()) == {1}
     results = [path for path in (home / "results").rglob("*") if path.is_file()]
     assert len(results) > 40
     assert not [path for path in results if KEY in path.read_text(errors="ignore")]
-    assert KEY not in first.stdout + first.stderr + second.stdout + second.stderr
-    exported = sembench(home, "babelnet", "export", str(tmp_path / "dump.jsonl.gz"))
-    assert exported.returncode == 0, exported.stderr
+    assert KEY not in first.out + first.err + second.out + second.err
+    exported = sembench("babelnet", "export", str(tmp_path / "dump.jsonl.gz"))
+    assert exported.code == 0, exported.err
 
 
-def test_planning_loads_no_torch() -> None:
-    code = "import sys; from sembench.cli import _plan; _plan('full').all_scores(); print('torch' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert result.stdout.strip() == "False", result.stderr
+def test_relock_records_a_reason_and_nothing_else(sembench, home: Path) -> None:
+    assert sembench("relock", "--why", "first").code in (0, 2)
+    path = home / "sembench/evaluation/sts.py"
+    path.write_text(path.read_text() + "\n\nANOTHER = 1\n")
+    said = sembench("relock", "--why", "a constant")
+    assert said.code == 0, said.err
+    assert "protocol/sts" in said.err
+    assert "objective/contrastive" not in said.err
+    assert sembench("relock", "--why", "again").code == 2

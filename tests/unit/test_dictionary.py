@@ -131,19 +131,19 @@ def test_words_of_several_parts_and_known_definitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (None, r"words_G\.json is missing"),
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "holds no entries by word"),
         ('{"glim": {"pos": [{"definitions": []}]}}', "entry 'glim': not of the form"),
         ('{"glim": ["a small beast"]}', "entry 'glim': not of the form"),
     ],
 )
-def test_broken_files_are_named(tmp_path: Path, text: str | None, told: str) -> None:
+def test_broken_files_are_named(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "words_G.json").write_text(text)
-    with pytest.raises(SembenchError, match=told):
+    with pytest.raises(SembenchError, match=message):
         Gcide(tmp_path).sentences("glim", "NOUN")
 
 
@@ -168,7 +168,7 @@ def test_written_pairs_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("E07\tglim\thoot\tA shy beast.", r"pairs\.tsv, line 3: needs relation, source"),
         (LINE + "\tmore", "line 3: needs"),
@@ -179,8 +179,8 @@ def test_written_pairs_are_read(tmp_path: Path) -> None:
         ("", "line 3: needs"),
     ],
 )
-def test_malformed_lines_are_named(tmp_path: Path, line: str, told: str) -> None:
-    with pytest.raises(SembenchError, match=told):
+def test_malformed_lines_are_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(SembenchError, match=message):
         read_sentence_pairs(write(tmp_path, LINE, line), "mine")
 
 
@@ -300,24 +300,28 @@ def test_written_pairs_follow_and_names_are_left_to_them(words: Gcide, tmp_path:
         build_dsbats_open([WordPair("L02", "glim", "herd", 1)], words, own, RULES)
 
 
+@pytest.fixture(scope="module")
+def known() -> frozenset[str]:
+    """Letters of every definition in WordNet."""
+    return wordnet_letters(real_wordnet())
+
+
 @pytest.mark.packages
 @pytest.mark.realdata
-def test_the_shipped_pairs_are_pairs_of_bats_and_unlike_wordnet(tmp_path: Path) -> None:
+def test_the_shipped_pairs_are_pairs_of_bats_and_unlike_wordnet(known: frozenset[str]) -> None:
     own = read_sentence_pairs(OWN, "own")
     bats = read_bats(Path(os.environ["SEMBENCH_MIRROR"]) / "BATS_3.0", SEMANTIC)
     assert set(own[OPEN_COLUMNS[:3]].itertuples(index=False, name=None)) <= {
         (p.relation, p.source, p.target) for p in bats
     }
-    known = wordnet_letters(real_wordnet(tmp_path))
     assert not {letters(text) for text in (*own["source_gloss"], *own["target_gloss"])} & known
 
 
 @pytest.mark.packages
 @pytest.mark.realdata
-def test_real_definitions_cover_every_other_relation(tmp_path: Path) -> None:
+def test_real_definitions_cover_every_other_relation(known: frozenset[str]) -> None:
     corrections = read_corrections(ROOT / "registry/corrections.tsv")
     pairs = read_bats(Path(os.environ["SEMBENCH_MIRROR"]) / "BATS_3.0", SEMANTIC, corrections)
-    known = wordnet_letters(real_wordnet(tmp_path))
     frame = build_dsbats_open(pairs, Gcide(packaged("gcide"), known), None, REGISTRY)
     sizes = frame.groupby("relation").size()
     assert set(sizes.index) == set(SEMANTIC) - set(NAMES)

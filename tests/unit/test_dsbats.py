@@ -27,7 +27,7 @@ from sembench.analogy.inventory.wordnet import WordNetInventory
 from sembench.analogy.rules import AugmentOptions, BuildOptions, Choice, RelationRule, load_rules
 from sembench.core.errors import SembenchError
 from tests.unit.test_filters import Invented
-from tests.unit.wordnet_database import real_wordnet
+from tests.unit.wordnet_database import real_inventory
 
 ROOT = Path(__file__).parents[2]
 MINI = ROOT / "tests/fixtures/analogy/mini_bats"
@@ -108,7 +108,7 @@ def test_a_definition_with_its_own_word_is_seen() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_holds_the_pair_and_its_books() -> None:
+def test_a_row_holds_the_pair_and_its_dictionaries() -> None:
     made = build([WordPair("E07", "glim", "hoot", 2)], GLIM, HOOT)
     assert list(made.frame.columns) == FRAME_COLUMNS
     [row] = made.frame.to_dict("records")
@@ -165,8 +165,8 @@ def test_words_without_senses_are_counted_not_fatal() -> None:
 
 def test_small_and_empty_clusters() -> None:
     pairs = [WordPair("E07", "glim", "hoot", 1)]
-    told = build(pairs, GLIM, HOOT, min_pairs=2).warnings
-    assert told == ("relation E07 has 1 definition pairs from 1 word pairs, fewer than the 2 asked for",)
+    message = build(pairs, GLIM, HOOT, min_pairs=2).warnings
+    assert message == ("relation E07 has 1 definition pairs from 1 word pairs, fewer than the 2 asked for",)
     with pytest.raises(SembenchError, match="fewer than the 2 asked for; lower min_pairs"):
         build(pairs, GLIM, HOOT, min_pairs=2, below_min="error")
     with pytest.raises(SembenchError, match=r"E07 is empty: 0 .* from 1 word pairs, .* both words in 0; widen"):
@@ -292,8 +292,8 @@ def test_a_cluster_without_enough_word_pairs_is_an_error() -> None:
 
 
 @pytest.fixture(scope="module")
-def wordnet(tmp_path_factory: pytest.TempPathFactory) -> WordNetInventory:
-    return WordNetInventory(real_wordnet(tmp_path_factory.mktemp("real")))
+def wordnet() -> WordNetInventory:
+    return real_inventory()
 
 
 def test_real_mini_bats_fills_every_cluster(wordnet: WordNetInventory) -> None:

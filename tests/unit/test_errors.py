@@ -22,8 +22,8 @@ def ends(error: Exception) -> int | str | None:
 
 
 def test_a_mistake_is_one_sentence_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ends(SembenchError("file x, line 3: mend it")) == 2
-    assert capsys.readouterr() == ("", "error: file x, line 3: mend it\n")
+    assert ends(SembenchError("file x, line 3: correct it")) == 2
+    assert capsys.readouterr() == ("", "error: file x, line 3: correct it\n")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
-"""Protocols against scipy, naive loops, and numbers worked out by hand."""
+"""Kernels against scipy, naive loops, and numbers worked out by hand; protocols over pairs; the engine."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,12 @@ import pytest
 from scipy import stats
 
 from sembench.core.errors import SembenchError
-from sembench.evaluation.geometry import alignment, uniformity
-from sembench.evaluation.pairs import read_pairs, sample_hash
-from sembench.evaluation.score import Part, read_parts, score
+from sembench.core.plugin import PROTOCOLS, TRANSFORMS
+from sembench.evaluation.engine import Fitting, MemoryFits, Request, Scored, score
+from sembench.evaluation.geometry import alignment, counted, uniformity
+from sembench.evaluation.protocol import Source
+from sembench.evaluation.spectrum import effective_rank, largest_share, singular_values
 from sembench.evaluation.sts import aggregate, correlation, cosine
-from sembench.registry import Plan, load_registry
 from sembench.registry.models import Dataset
 
 ROOT = Path(__file__).parents[2]
@@ -84,143 +87,166 @@ def test_uniformity_equals_a_naive_loop_over_blocks_and_repeats(monkeypatch: pyt
     assert uniformity(rows, counts) == pytest.approx(math.log(total / len(full) ** 2), abs=1e-9)
 
 
-# --------------------------------------------------------------------------------------------------------- readers
+def test_sentences_are_counted_in_their_order() -> None:
+    unique, counts = counted(["b", "a", "b", "c", "b"])
+    assert (unique, counts.tolist()) == (["b", "a", "c"], [3, 1, 1])
 
 
-def dataset(reader: str, *names: str, header: bool = False) -> Dataset:
-    files = [{"name": name, "header": header} for name in names]
-    return Dataset.model_validate(
-        {"title": "t", "licence": "l", "reader": reader, "files": files, "sources": [{"kind": "fixture"}]}
-    )
+def test_singular_values_of_axes_by_hand() -> None:
+    # Three unit vectors along one axis and one along another: the Gram matrix is diag(3, 1).
+    rows = np.array([[5, 0], [2, 0], [1, 0], [0, 7]], dtype=np.float32)
+    values = singular_values(rows)
+    np.testing.assert_allclose(values, [math.sqrt(3), 1.0])
+    np.testing.assert_allclose(singular_values(rows[[0, 3]], np.array([3, 1])), values)
+    assert largest_share(values) == pytest.approx(3 / 4)
+    p = math.sqrt(3) / (math.sqrt(3) + 1)
+    assert effective_rank(values) == pytest.approx(math.exp(-p * math.log(p) - (1 - p) * math.log(1 - p)))
 
 
-STS = dataset("sts", "STS.input.part.txt", "STS.gs.part.txt")
+def test_singular_values_of_isotropic_and_of_equal_vectors() -> None:
+    even = singular_values(np.eye(6, dtype=np.float32))
+    np.testing.assert_allclose(even, np.ones(6))
+    assert (largest_share(even), effective_rank(even)) == (pytest.approx(1 / 6), pytest.approx(6))
+    one = singular_values(np.ones((5, 8), dtype=np.float32))
+    np.testing.assert_allclose(one, [math.sqrt(5), 0, 0, 0, 0], atol=1e-7)
+    assert largest_share(one) == pytest.approx(1)
+    with pytest.raises(SembenchError, match="all sentence vectors are zero"):
+        singular_values(np.zeros((3, 2), dtype=np.float32))
 
 
-def write(folder: Path, name: str, text: str) -> None:
-    (folder / name).write_bytes(text.encode())
+@pytest.mark.parametrize("shape", [(40, 7), (5, 9)])
+def test_singular_values_equal_numpy_on_repeated_rows(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=shape).astype(np.float32)
+    counts = rng.integers(1, 4, shape[0])
+    full = np.repeat(rows.astype(float) / np.linalg.norm(rows.astype(float), axis=1, keepdims=True), counts, axis=0)
+    expected = np.linalg.svd(full, compute_uv=False)[: min(shape)]
+    np.testing.assert_allclose(singular_values(rows, counts), expected, atol=1e-7)
 
 
-def test_sts_reader_skips_pairs_without_a_gold_score(tmp_path: Path) -> None:
-    write(tmp_path, "STS.input.part.txt", "A b.\tC d.\tsource\nE\tF\nG\tH\r\n")
-    write(tmp_path, "STS.gs.part.txt", "4\n\n0.5\n")
-    pairs = read_pairs(STS, tmp_path, "part")
-    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (["A b.", "G"], ["C d.", "H"], [4.0, 0.5])
+# ------------------------------------------------------------------------------------------- protocols over pairs
 
 
-def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
-    write(tmp_path, "STS.input.part.txt", "A\u2028b.\tC\u0085d.\nE\tF\n")
-    write(tmp_path, "STS.gs.part.txt", "4\n1\n")
-    assert read_pairs(STS, tmp_path, "part").first == ["A\u2028b.", "E"]
+def source(folder: str, reader: str, *names: str) -> Source:
+    files = [{"name": name} for name in names]
+    entry = {"title": folder, "licence": "l", "reader": reader, "files": files, "sources": [{"kind": "fixture"}]}
+    return Source(ROOT / "tests/fixtures" / folder, Dataset.model_validate(entry))
 
 
-@pytest.mark.parametrize(
-    ("inputs", "golds", "message"),
-    [
-        ("A\tB\n", "", r"STS\.gs\.part\.txt is empty"),
-        ("", "1\n", r"STS\.input\.part\.txt is empty"),
-        ("A\tB\nC\tD\n", "1\n", "has 2 lines but"),
-        ("A\tB\nC\n", "1\n2\n", "line 2: 1 tab-separated columns where 2 are needed"),
-        ("A\tB\nC\tD\n", "1\nnan\n", "line 2: the gold score 'nan' is no finite number"),
-        ("A\tB\nC\tD\n", "1\nhigh\n", "line 2: the gold score 'high'"),
-        ("A\tB\n", "\n \n", r"STS\.gs\.part\.txt is empty"),
-    ],
+STSB = source("stsb", "stsb", "sts-train.csv", "sts-dev.csv", "sts-test.csv")
+STS16 = source(
+    "sts16", "sts", *(f"STS.{kind}.{name}.txt" for kind in ("input", "gs") for name in ("kitchen", "garden"))
 )
-def test_broken_sts_files_are_named(tmp_path: Path, inputs: str, golds: str, message: str) -> None:
-    write(tmp_path, "STS.input.part.txt", inputs)
-    write(tmp_path, "STS.gs.part.txt", golds)
-    with pytest.raises(SembenchError, match=message):
-        read_pairs(STS, tmp_path, "part")
+SICK = source("sick", "sick", "SICK_test_annotated.txt")
 
 
-def test_stsb_reader_takes_columns_five_to_seven(tmp_path: Path) -> None:
-    write(tmp_path, "sts-dev.csv", 'main\tf\ty\t1\t2.5\tHe said "no.\tShe, too.\textra\n')
-    pairs = read_pairs(dataset("stsb", "sts-dev.csv"), tmp_path, "dev")
-    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (['He said "no.'], ["She, too."], [2.5])
+def request(task: str, data: Source, readout: str = "mean", fitting: Fitting | None = None, **raw: object) -> Request:
+    chosen = PROTOCOLS.parse({"kind": "sts", **raw}, task)
+    return Request(readout, str(raw.get("suite", "any")), task, chosen.plugin(chosen.config, data), fitting)
 
 
-def test_sick_reader_goes_by_the_header(tmp_path: Path) -> None:
-    sick = dataset("sick", "SICK_test_annotated.txt", header=True)
-    write(tmp_path, "SICK_test_annotated.txt", "pair_ID\trelatedness_score\tsentence_B\tsentence_A\n1\t3.5\tB b\tA a\n")
-    pairs = read_pairs(sick, tmp_path, "test_annotated")
-    assert (pairs.first, pairs.second, pairs.gold.tolist()) == (["A a"], ["B b"], [3.5])
-    write(tmp_path, "SICK_test_annotated.txt", "pair_ID\tsentence_A\tsentence_B\n1\tA\tB\n")
-    with pytest.raises(SembenchError, match="column 'relatedness_score' is missing"):
-        read_pairs(sick, tmp_path, "test_annotated")
-
-
-def test_sample_hash_sees_texts_and_scores(tmp_path: Path) -> None:
-    def hashed(text: str, gold: str) -> str:
-        write(tmp_path, "STS.input.part.txt", text)
-        write(tmp_path, "STS.gs.part.txt", gold)
-        return sample_hash([read_pairs(STS, tmp_path, "part")])
-
-    base = hashed("A\tB\n", "1\n")
-    assert base == hashed("A\tB\tignored\n", "1.0\n")
-    assert len({base, hashed("A\tC\n", "1\n"), hashed("A\tB\n", "2\n")}) == 3
-
-
-# ----------------------------------------------------------------------------------------------------------- scoring
+def requests() -> list[Request]:
+    return [
+        request("stsb", STSB, splits={"dev": ["dev"], "test": ["test"]}),
+        request("sts16", STS16, splits={"test": ["kitchen", "garden"]}),
+        request("sickr", SICK, splits={"test": ["test_annotated"]}),
+        request("space", STSB, kind="geometry", splits={"all": ["train", "dev", "test"]}),
+        request("values", STSB, kind="spectrum", splits={"all": ["train", "dev", "test"]}),
+    ]
 
 
 class CountingEncoder:
-    """Vectors from a table; counts the sentences it is asked for."""
-
-    kind = "static"
-    readouts = ("mean",)
+    """Random vectors that belong to a sentence; counts what it is asked for."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.readouts: list[str] = []
 
     def encode(self, sentences, readouts):
         self.asked += sentences
-        rng = [np.random.default_rng(sum(map(ord, s))).normal(size=8) for s in sentences]
-        return dict.fromkeys(readouts, np.array(rng, dtype=np.float32))
+        self.readouts += readouts
+        rows = [np.random.default_rng(list(s.encode())).normal(size=8) for s in sentences]
+        return {name: np.array(rows, dtype=np.float32) + (name == "cls") for name in readouts}
 
 
-def smoke_parts() -> list[Part]:
-    plan = Plan("smoke", root=ROOT)
-    folders = {"smoke_stsb": "stsb", "smoke_sts16": "sts16", "smoke_sick": "sick"}
-    return read_parts(
-        plan.job_suites("sts"), plan.registry.datasets, lambda key: ROOT / "tests/fixtures" / folders[key]
-    )
+def scored(asked: list[Request], encoder: CountingEncoder | None = None) -> dict[str, Scored]:
+    return {found.request.task: found for found in score(encoder or CountingEncoder(), asked)}
 
 
-def test_every_sentence_is_encoded_once_for_all_suites() -> None:
-    encoder, parts = CountingEncoder(), smoke_parts()
-    score(encoder, parts)
+def test_every_sentence_is_encoded_once_for_all_tasks() -> None:
+    encoder, asked = CountingEncoder(), requests()
+    assert list(scored(asked, encoder)) == [each.task for each in asked]
     assert len(encoder.asked) == len(set(encoder.asked))
-    assert set(encoder.asked) == {s for part in parts for s in part.sentences}
+    assert set(encoder.asked) == {sentence for each in asked for sentence in each.protocol.sentences}
+    assert encoder.readouts == ["mean"]
+    assert list(score(encoder, [])) == []
 
 
-def test_scores_equal_a_plain_recomputation() -> None:
-    encoder, parts = CountingEncoder(), smoke_parts()
-    scored = score(encoder, parts)
-    [part] = [p for p in parts if p.task == "sts16"]
+def test_sts_equals_a_plain_recomputation() -> None:
+    encoder = CountingEncoder()
+    found = scored(requests(), encoder)["sts16"]
     vector = lambda s: encoder.encode([s], ["mean"])["mean"][0].astype(float)  # noqa: E731
-    cosines, golds = [], []
-    for pairs in part.pairs:
+    cosines, golds, by_subset = [], [], {}
+    for pairs in found.request.protocol.parts["test"]:
+        start = len(cosines)
         for a, b, g in zip(pairs.first, pairs.second, pairs.gold, strict=True):
             x, y = vector(a), vector(b)
             cosines.append(round(float(x @ y / np.linalg.norm(x) / np.linalg.norm(y)), 12))
             golds.append(float(g))
-    [record] = [
-        r for r in scored.records if r["task"] == "sts16" and r["aggregation"] == "all" and r["metric"] == "spearman"
-    ]
-    assert record["value"] == pytest.approx(stats.spearmanr(cosines, golds).statistic, abs=1e-9)
-    assert record["n"] == len(golds) == 15
-    kept = [p["cosine"] for p in scored.predictions if p["task"] == "sts16"]
-    np.testing.assert_allclose(kept, cosines, atol=1e-6)
+        by_subset[pairs.subset] = stats.pearsonr(cosines[start:], golds[start:]).statistic
+    records = {(r["subset"], r["aggregation"], r["metric"]): r for r in found.records}
+    assert len(records) == len(found.records) == 2 * (3 + 2)
+    assert records["", "all", "spearman"]["value"] == pytest.approx(stats.spearmanr(cosines, golds).statistic, abs=1e-9)
+    assert records["", "all", "spearman"]["n"] == len(golds) == 15
+    for subset, value in by_subset.items():
+        assert records[subset, "subset", "pearson"]["value"] == pytest.approx(value, abs=1e-9)
+    np.testing.assert_allclose(found.predictions["cosine"], cosines, atol=1e-6)
+    assert found.predictions["gold"].tolist() == golds
+    assert {(r["suite"], r["task"], r["readout"], r["protocol"]) for r in found.records} == {
+        ("any", "sts16", "mean", 1)
+    }
 
 
-def test_geometry_uses_pairs_strictly_above_four() -> None:
-    parts = smoke_parts()
-    records = score(CountingEncoder(), parts).records
-    [aligned] = [r for r in records if r["metric"] == "alignment"]
-    [part] = [p for p in parts if p.suite == "geometry"]
-    assert aligned["n"] == sum(int((pairs.gold > 4.0).sum()) for pairs in part.pairs) > 0
-    [uniform] = [r for r in records if r["metric"] == "uniformity"]
-    assert uniform["n"] == 72
+def test_the_protocol_knows_neither_suite_nor_task() -> None:
+    one = request("sts16", STS16, splits={"test": ["kitchen"]})
+    other = Request("mean", "another_suite", "another_task", one.protocol)
+    first, second = score(CountingEncoder(), [one, other])
+    assert [{**r, "suite": "any", "task": "sts16"} for r in second.records] == first.records
+    assert {r["suite"] for r in second.records} == {"another_suite"}
+
+
+def test_geometry_uses_pairs_strictly_above_four_and_repeats() -> None:
+    encoder = CountingEncoder()
+    found = scored(requests(), encoder)["space"]
+    records = {r["metric"]: r for r in found.records}
+    parts = found.request.protocol.parts["all"]
+    above = [(a, b) for pairs in parts for a, b, g in zip(pairs.first, pairs.second, pairs.gold, strict=True) if g > 4]
+    vector = lambda s: encoder.encode([s], ["mean"])["mean"].astype(float)  # noqa: E731
+    unit = lambda s: vector(s)[0] / np.linalg.norm(vector(s))  # noqa: E731
+    expected = np.mean([np.sum((unit(a) - unit(b)) ** 2) for a, b in above])
+    assert records["alignment"]["n"] == len(above) > 0
+    assert records["alignment"]["value"] == pytest.approx(expected)
+    units = np.array([unit(s) for s in found.request.protocol.sentences])
+    kernel = np.exp(-2 * ((units[:, None] - units[None]) ** 2).sum(axis=2))
+    assert records["uniformity"]["n"] == len(units) == 72
+    assert records["uniformity"]["value"] == pytest.approx(math.log(kernel.mean()))
+    assert len(found.predictions) == 0
+    with pytest.raises(
+        SembenchError, match=r"suite any, task x, read-out mean: split all: no pair is scored above 5\.0"
+    ):
+        scored([request("x", STSB, kind="geometry", splits={"all": ["dev"]}, positives_above=5.0)])
+
+
+def test_the_spectrum_has_its_largest_value_at_one() -> None:
+    encoder = CountingEncoder()
+    found = scored(requests(), encoder)["values"]
+    rows = encoder.encode(list(found.request.protocol.sentences), ["mean"])["mean"].astype(float)
+    values = np.linalg.svd(rows / np.linalg.norm(rows, axis=1, keepdims=True), compute_uv=False)
+    assert found.predictions["index"].tolist() == list(range(8))
+    np.testing.assert_allclose(found.predictions["value"], values / values[0], atol=1e-7)
+    assert {r["metric"]: r["value"] for r in found.records}["largest_share"] == pytest.approx(
+        values[0] ** 2 / (values**2).sum()
+    )
 
 
 def test_a_vector_that_is_not_finite_stops_the_scoring() -> None:
@@ -231,27 +257,122 @@ def test_a_vector_that_is_not_finite_stops_the_scoring() -> None:
             return found
 
     with pytest.raises(SembenchError, match="not finite under read-out 'mean'"):
-        score(Broken(), smoke_parts())
+        scored(requests(), Broken())
 
 
-@pytest.mark.realdata
-@pytest.mark.parametrize(
-    ("task", "sizes"),
-    [
-        ("sts12", [750, 750, 459, 750, 399]),
-        ("sts13", [189, 750, 561]),
-        ("sts14", [450, 300, 750, 750, 750, 750]),
-        ("sts15", [375, 750, 375, 750, 750]),
-        ("sts16", [254, 249, 230, 244, 209]),
-    ],
-)
-@pytest.mark.parametrize("form", ["", "_senteval"])
-def test_real_subsets_have_the_published_sizes(task: str, sizes: list[int], form: str) -> None:
-    import os
+def test_equal_cosines_name_task_and_split() -> None:
+    class Constant(CountingEncoder):
+        def encode(self, sentences, readouts):
+            return dict.fromkeys(readouts, np.ones((len(sentences), 3), dtype=np.float32))
 
-    registry = load_registry(ROOT)
-    entry = registry.datasets[task + form]
-    mirror = Path(os.environ["SEMBENCH_MIRROR"])
-    folder = (mirror / entry.sources[0].member("x")).parent
-    subsets = registry.suites["sts"]["tasks"][task]["splits"]["test"]
-    assert [len(read_pairs(entry, folder, subset)) for subset in subsets] == sizes
+    with pytest.raises(
+        SembenchError, match="suite any, task stsb, read-out mean: split dev: the correlation is undefined"
+    ):
+        scored(requests(), Constant())
+
+
+def test_data_made_here_hold_no_pairs(tmp_path: Path) -> None:
+    with pytest.raises(SembenchError, match="reads a fetched data set, not one made here"):
+        request("x", Source(tmp_path, examples="x.parquet"), splits={"test": ["test"]})
+
+
+# -------------------------------------------------------------------------------------------- fitted read-outs
+
+WHITENING = TRANSFORMS.parse({"kind": "whitening"}, "test")
+
+
+def whitened(rows: np.ndarray, on: np.ndarray) -> np.ndarray:
+    on = on.astype(np.float64)
+    values, vectors = np.linalg.eigh(np.cov(on.T))
+    return (rows.astype(np.float64) - on.mean(axis=0)) @ vectors / np.sqrt(values)
+
+
+def spearman_of(found: Scored, split: str = "test") -> float:
+    [value] = [
+        r["value"] for r in found.records if (r["split"], r["aggregation"], r["metric"]) == (split, "all", "spearman")
+    ]
+    return value
+
+
+def by_hand(protocol, vectors) -> float:
+    cosines, golds = [], []
+    for pairs in protocol.parts["test"]:
+        a, b = vectors(pairs.first), vectors(pairs.second)
+        found = np.sum(a * b, axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+        # Equal sentences must tie at 1.
+        cosines += found.round(12).tolist()
+        golds += pairs.gold.tolist()
+    return float(stats.spearmanr(cosines, golds).statistic)
+
+
+def test_a_transform_fitted_on_the_task_sees_its_unique_sentences_alone() -> None:
+    encoder, splits = CountingEncoder(), {"test": ["kitchen", "garden"]}
+    asked = [
+        request("sts16", STS16, "mean.whitening_task", Fitting(WHITENING), splits=splits),
+        request("sickr", SICK, "cls.whitening_task", Fitting(WHITENING), splits={"test": ["test_annotated"]}),
+    ]
+    found = scored(asked, encoder)
+    assert len(encoder.asked) == len(set(encoder.asked))
+    for each in asked:
+        base = each.readout.split(".")[0]
+        plain = lambda sentences: CountingEncoder().encode(sentences, [base])[base]  # noqa: B023, E731
+        unique = plain(sorted(set(each.protocol.sentences)))
+        expected = by_hand(each.protocol, lambda sentences: whitened(plain(sentences), unique))  # noqa: B023
+        assert spearman_of(found[each.task]) == pytest.approx(expected, abs=1e-6)
+        assert {r["readout"] for r in found[each.task].records} == {each.readout}
+
+
+def test_a_transform_fitted_on_given_sentences_is_fitted_once_and_kept() -> None:
+    shared = list(request("x", SICK, splits={"test": ["test_annotated"]}).protocol.sentences)[:3]
+    given = [*(f"sentence {i}" for i in range(30)), *shared, "sentence 3"]
+    fitting = Fitting(WHITENING, lambda: given)
+    asked = [
+        request("sts16", STS16, "mean.nli", fitting, splits={"test": ["kitchen", "garden"]}),
+        request("sickr", SICK, "mean.nli", fitting, splits={"test": ["test_annotated"]}),
+        request("plain", SICK, splits={"test": ["test_annotated"]}),
+    ]
+    encoder, fits = CountingEncoder(), MemoryFits()
+    found = {each.request.task: each for each in score(encoder, asked, fits)}
+    assert len(encoder.asked) == len(set(encoder.asked))
+    assert list(fits.states) == ["mean.nli"]
+    plain = lambda sentences: CountingEncoder().encode(sentences, ["mean"])["mean"]  # noqa: E731
+    on = plain(list(dict.fromkeys(given)))
+    for task in ("sts16", "sickr"):
+        expected = by_hand(found[task].request.protocol, lambda sentences: whitened(plain(sentences), on))
+        assert spearman_of(found[task]) == pytest.approx(expected, abs=1e-6)
+    assert spearman_of(found["plain"]) != spearman_of(found["sickr"])
+    # The kept fit is used: neither fitted again nor its sentences encoded.
+    again = CountingEncoder()
+    repeated = {each.request.task: each for each in score(again, asked, fits)}
+    assert not set(again.asked) & {"sentence 1", "sentence 2"}
+    np.testing.assert_allclose(spearman_of(repeated["sts16"]), spearman_of(found["sts16"]), atol=1e-12)
+
+
+def test_a_fit_without_sentences_and_one_that_fails_are_named() -> None:
+    splits = {"test": ["kitchen"]}
+    with pytest.raises(SembenchError, match=r"read-out 'mean\.nli': there is no sentence to fit"):
+        scored([request("sts16", STS16, "mean.nli", Fitting(WHITENING, list), splits=splits)])
+    with pytest.raises(
+        SembenchError, match=r"read-out 'mean\.nli': whitening .* cannot be fitted on 1 vectors of width 8"
+    ):
+        scored([request("sts16", STS16, "mean.nli", Fitting(WHITENING, lambda: ["a"]), splits=splits)])
+    with pytest.raises(ValueError, match="exactly where its name has one"):
+        request("sts16", STS16, "mean.nli", splits=splits)
+
+
+def test_protocols_and_transforms_load_lightly() -> None:
+    code = (
+        "import sys\nfrom sembench.core.plugin import PROTOCOLS, TRANSFORMS\n"
+        "for family in (PROTOCOLS, TRANSFORMS):\n    [family.get(kind) for kind in family.modules]\n"
+        "print(*sorted({'numpy', 'pandas', 'torch', 'scipy', 'sklearn', 'nltk', 'pyarrow'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == ""
+
+
+def test_every_metric_has_a_unit() -> None:
+    import yaml
+
+    units = yaml.safe_load((ROOT / "registry/metrics.yaml").read_text(encoding="utf-8"))
+    assert {metric for kind in PROTOCOLS.modules for metric in PROTOCOLS.get(kind).metrics} == set(units)
+    assert all(set(unit) == {"title", "times", "digits"} for unit in units.values())

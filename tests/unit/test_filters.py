@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 
 from sembench.analogy.bats import RELATION_IDS, SEMANTIC, WordPair, read_bats
-from sembench.analogy.filters import Filter, coverage, judge_word, quality, read_labels, select_senses
+from sembench.analogy.filters import Filter, judge_word, select_senses
 from sembench.analogy.inventory.base import Edge, Gloss, Pos, Synset
 from sembench.analogy.inventory.wordnet import WordNetInventory
 from sembench.analogy.rules import BuildOptions, Choice, GraphTest, RelationRule, load_rules, rule_of
 from sembench.core.errors import SembenchError
-from tests.unit.wordnet_database import real_wordnet
+from tests.unit.filter_quality import coverage, quality, read_labels
+from tests.unit.wordnet_database import real_inventory
 
 ROOT = Path(__file__).parents[2]
 RULES = load_rules(ROOT / "registry/relations.yaml")
@@ -197,7 +198,7 @@ def test_one_synset_on_both_sides_is_a_pair_only_with_two_definitions() -> None:
     assert select(near, [both, A1], [both, B1], {("a1", "b1"): True})[0] == [("a1", "b1")]
 
 
-def test_the_report_tells_every_fate_once() -> None:
+def test_the_report_names_every_sense_once() -> None:
     rules = {"E07": RelationRule(name="animal:sound", source=(ANIMAL,), target=(Choice(lexfiles=["noun.event"]),))}
     inventory = Invented(
         sense("beast", "glim", "noun.animal"),
@@ -243,7 +244,7 @@ def test_directed_labels_tell_which_pairs_are_positives_of_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "E07: {name: 'animal:sound', grahp: {edge: part}}",
@@ -252,15 +253,15 @@ def test_directed_labels_tell_which_pairs_are_positives_of_each_other() -> None:
         ("E07: {name: 'animal:sound', source: [{lexfile: [noun.animal]}]}", "did you mean 'lexfiles'"),
         ("E07: {name: 'animal:sound', source: [{lexfiles: [noun.animals]}]}", "did you mean 'noun.animal'"),
         ("E07: {name: 'animal:sound', source: [{domains: [BIOLOGIE]}]}", "did you mean 'BIOLOGY'"),
-        ("E07: {name: 'animal:sound', source: [{gloss: '('}]}", "no regular expression"),
+        ("E07: {name: 'animal:sound', source: [{gloss: '('}]}", "not a regular expression"),
         ("E07: {name: 'animal:sound', source: [{}]}", "both sides or for none"),
         ("E77: {name: 'animal:sound'}", "relation 'E77' is not in BATS"),
     ],
 )
-def test_a_mistake_in_the_rules_is_explained(tmp_path: Path, text: str, told: str) -> None:
+def test_a_mistake_in_the_rules_is_explained(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "relations.yaml"
     path.write_text(text + "\n")
-    with pytest.raises(SembenchError, match=told):
+    with pytest.raises(SembenchError, match=message):
         load_rules(path)
 
 
@@ -308,8 +309,8 @@ def test_broken_labels_name_their_line(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def wordnet(tmp_path_factory: pytest.TempPathFactory) -> WordNetInventory:
-    return WordNetInventory(real_wordnet(tmp_path_factory.mktemp("real")))
+def wordnet() -> WordNetInventory:
+    return real_inventory()
 
 
 WORKED = [("bee", "buzz"), ("dog", "bark"), ("cat", "mew"), ("duck", "quack")]

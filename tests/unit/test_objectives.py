@@ -1,20 +1,26 @@
-"""The contrastive objective against a naive loop in float64 and against sentence-transformers."""
+"""SimCSE's objectives and SBERT's against naive loops in float64 and against sentence-transformers."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, SoftmaxLoss
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-from sembench.encoders.transformer import load_transformer, read_entry
-from sembench.registry.models import Recipe
-from sembench.training.batches import encode_rows, step_rows, steps_per_epoch
-from sembench.training.objectives import info_nce
-from sembench.training.tasks import SentenceViews
+from sembench.core.errors import SembenchError
+from sembench.core.plugin import OBJECTIVES
+from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
+from sembench.training.batches import encode_rows, sampled, step_rows, steps_per_epoch
+from sembench.training.losses import hard_negative_info_nce, info_nce, pair_features
+from sembench.training.objectives.base import Objective
+from sembench.training.trainer import build_task, encoding
+from tests.unit.numeric import assert_equals_loop, cos
 
 SENTENCES = [
     "The cook peels seven onions in the kitchen.",
@@ -24,38 +30,99 @@ SENTENCES = [
     "Our neighbour paints the garden gate.",
     "The beekeeper sells a basket of plums at the market every year.",
 ]
+POSITIVES = SENTENCES[1:] + SENTENCES[:1]
+NEGATIVES = SENTENCES[3:] + SENTENCES[:3]
+FRAME = pd.DataFrame(
+    {
+        **{"sentence": SENTENCES, "anchor": SENTENCES, "positive": POSITIVES, "negative": NEGATIVES},
+        **{"first": SENTENCES, "second": POSITIVES, "label": [0, 1, 2, 2, 1, 0]},
+    }
+)
 
 
-def batch_loss(recipe: Recipe, encoder) -> torch.Tensor:
-    return SentenceViews(recipe, encoder, SENTENCES).loss(range(len(SENTENCES)), "fp32")[0]
+@pytest.fixture
+def encoder(smoke_backbones: Path) -> TransformerEncoder:
+    folder = smoke_backbones / "smoke_bert"
+    return load_transformer(folder, {**read_entry(folder), "pooler": False}, dropout=0.0).train()
 
 
-def naive_loss(anchors: list[list[float]], positives: list[list[float]], temperature: float) -> float:
-    def cos(a: list[float], b: list[float]) -> float:
-        dot = sum(x * y for x, y in zip(a, b, strict=True))
-        return dot / math.sqrt(sum(x * x for x in a)) / math.sqrt(sum(y * y for y in b))
+def task_of(encoder: TransformerEncoder, kind: str, **parameters) -> Objective:
+    return build_task(OBJECTIVES.parse({"kind": kind, **parameters}, "test"), encoder, FRAME, 32)
 
+
+def batch_loss(encoder: TransformerEncoder, task: Objective, chunk_rows: int = 0) -> torch.Tensor:
+    return task.loss(range(task.rows), encoding(encoder, "fp32", chunk_rows))[0]
+
+
+def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+
+
+# ---------------------------------------------------------------------------------------- losses against naive loops
+
+
+def naive_loss(anchors, positives, temperature: float, negatives=(), alpha: float = 1.0) -> float:
     total = 0.0
     for i, anchor in enumerate(anchors):
-        scores = [math.exp(cos(anchor, other) / temperature) for other in positives]
-        total -= math.log(scores[i] / sum(scores))
+        below = sum(math.exp(cos(anchor, other) / temperature) for other in positives)
+        for j, other in enumerate(negatives):
+            below += (alpha if i == j else 1.0) * math.exp(cos(anchor, other) / temperature)
+        total -= math.log(math.exp(cos(anchor, positives[i]) / temperature) / below)
     return total / len(anchors)
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.5, 1.0])
-def test_equals_a_naive_loop(temperature: float) -> None:
-    generator = torch.Generator().manual_seed(3)
-    a = torch.randn(7, 5, generator=generator, dtype=torch.float64)
-    b = torch.randn(7, 5, generator=generator, dtype=torch.float64)
-    assert info_nce(a, b, temperature).item() == pytest.approx(
-        naive_loss(a.tolist(), b.tolist(), temperature), abs=1e-12
+def drawn(*shapes: tuple[int, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    return [rng.standard_normal(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+def test_the_contrastive_loss_equals_a_naive_loop(temperature: float) -> None:
+    assert_equals_loop(
+        lambda a, b: info_nce(a, b, temperature),
+        lambda a, b: naive_loss(a, b, temperature),
+        *drawn((5, 3), (5, 3)),
+        value=1e-11,
     )
 
 
-def test_known_value_by_hand() -> None:
+@pytest.mark.parametrize("alpha", [1.0, 0.5, 2.0, 0.0])
+def test_the_loss_with_hard_negatives_equals_a_naive_loop(alpha: float) -> None:
+    assert_equals_loop(
+        lambda a, p, n: hard_negative_info_nce(a, p, n, 0.2, alpha),
+        lambda a, p, n: naive_loss(a, p, 0.2, n, alpha),
+        *drawn((4, 3), (4, 3), (4, 3)),
+    )
+
+
+def test_pair_features_equal_a_naive_loop() -> None:
+    """Cross-entropy of a linear layer over them, as SBERT trains it."""
+    first, second, weight = drawn((4, 3), (4, 3), (9, 3))
+    labels = [2, 0, 1, 1]
+
+    def loop(u, v, w) -> float:
+        total = 0.0
+        for row, label in enumerate(labels):
+            features = [*u[row], *v[row], *(abs(x - y) for x, y in zip(u[row], v[row], strict=True))]
+            scores = [sum(f * w[i, k] for i, f in enumerate(features)) for k in range(3)]
+            total += math.log(sum(math.exp(score) for score in scores)) - scores[label]
+        return total / len(labels)
+
+    def loss(u, v, w) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(pair_features(u, v) @ w, torch.tensor(labels))
+
+    assert_equals_loop(loss, loop, first, second, weight)
+
+
+def test_known_values_by_hand() -> None:
     # Orthonormal rows: cosine 1 with the own positive, 0 with the other; loss = log(1 + exp(-1/T)).
     eye = torch.eye(2, dtype=torch.float64)
     assert info_nce(eye, eye, 0.5).item() == pytest.approx(math.log(1 + math.exp(-2)), abs=1e-12)
+    # The own hard negative is the anchor itself, so it counts as much as the positive; the other one is orthogonal.
+    expected = math.log(2 + 2 * math.exp(-2))
+    assert hard_negative_info_nce(eye, eye, eye, 0.5).item() == pytest.approx(expected, abs=1e-12)
+    expected = math.log(1 + 2 * math.exp(-2))
+    assert hard_negative_info_nce(eye, eye, eye, 0.5, 0.0).item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_only_anchors_look_for_positives() -> None:
@@ -65,62 +132,130 @@ def test_only_anchors_look_for_positives() -> None:
     assert abs(info_nce(a, b, 0.05).item() - info_nce(b, a, 0.05).item()) > 0.1
 
 
+# ------------------------------------------------------------------------------- objectives against sentence-transformers
+
+
 @pytest.fixture
-def encoder(smoke_backbones: Path):
-    folder = smoke_backbones / "smoke_bert"
-    return load_transformer(folder, {**read_entry(folder), "pooler": False}, dropout=0.0)
-
-
-def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
-
-
-def test_loss_and_gradients_equal_sentence_transformers(smoke_backbones: Path, encoder) -> None:
-    """Same weights, same batch, dropout off: MultipleNegativesRankingLoss at scale 20 is temperature 0.05."""
-    recipe = Recipe(head="none", readout="mean", select_by="mean", temperature=0.05)
-    encoder.train()
-    loss = batch_loss(recipe, encoder)
-    loss.backward()
-    ours = gradients(encoder.model)
-
-    from sentence_transformers.models import Pooling, Transformer
-
+def peer(smoke_backbones: Path) -> SentenceTransformer:
+    """The same weights in sentence-transformers with mean pooling, dropout off."""
     words = Transformer(str(smoke_backbones / "smoke_bert"), max_seq_length=32)
-    peer = SentenceTransformer(modules=[words, Pooling(32, pooling_mode="mean")], device="cpu")
-    for part in peer.modules():
+    model = SentenceTransformer(modules=[words, Pooling(32, pooling_mode="mean")], device="cpu")
+    for part in model.modules():
         if isinstance(part, torch.nn.Dropout):
             part.p = 0.0
-    peer.eval()
-    objective = MultipleNegativesRankingLoss(peer, scale=20.0)
-    features = [peer.tokenize(SENTENCES), peer.tokenize(SENTENCES)]
-    reference = objective(features, labels=None)
-    reference.backward()
-    theirs = gradients(peer[0].auto_model)
+    return model
 
-    assert loss.item() == pytest.approx(reference.item(), abs=1e-5)
+
+def assert_equal(encoder: TransformerEncoder, loss: torch.Tensor, peer: SentenceTransformer, theirs: torch.Tensor):
+    loss.backward()
+    theirs.backward()
+    assert loss.item() == pytest.approx(theirs.item(), abs=1e-5)
+    reference = gradients(peer[0].auto_model)
     compared = 0
-    for name, gradient in ours.items():
-        torch.testing.assert_close(gradient, theirs[name], atol=1e-5, rtol=1e-4)
+    for name, gradient in gradients(encoder.model).items():
+        torch.testing.assert_close(gradient, reference[name], atol=1e-5, rtol=1e-4)
         compared += int(gradient.abs().max() > 1e-6)
     assert compared > 20
 
 
+def test_unsupervised_equals_sentence_transformers(encoder: TransformerEncoder, peer: SentenceTransformer) -> None:
+    """MultipleNegativesRankingLoss at scale 20 is temperature 0.05."""
+    loss = batch_loss(encoder, task_of(encoder, "contrastive", readout="mean", head="none"))
+    features = [peer.tokenize(SENTENCES), peer.tokenize(SENTENCES)]
+    assert_equal(encoder, loss, peer, MultipleNegativesRankingLoss(peer, scale=20.0)(features, labels=None))
+
+
+def test_supervised_equals_sentence_transformers(encoder: TransformerEncoder, peer: SentenceTransformer) -> None:
+    loss = batch_loss(encoder, task_of(encoder, "supervised", readout="mean", head="none"))
+    features = [peer.tokenize(part) for part in (SENTENCES, POSITIVES, NEGATIVES)]
+    assert_equal(encoder, loss, peer, MultipleNegativesRankingLoss(peer, scale=20.0)(features, labels=None))
+
+
+def test_softmax_equals_sentence_transformers(encoder: TransformerEncoder, peer: SentenceTransformer) -> None:
+    task = task_of(encoder, "softmax")
+    theirs = SoftmaxLoss(peer, sentence_embedding_dimension=32, num_labels=3)
+    theirs.classifier.load_state_dict(task.own["classifier"].state_dict())
+    features = [peer.tokenize(SENTENCES), peer.tokenize(POSITIVES)]
+    loss = batch_loss(encoder, task)
+    assert_equal(encoder, loss, peer, theirs(features, labels=torch.tensor(FRAME["label"].tolist())))
+    for ours, other in zip(task.own.parameters(), theirs.classifier.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, other.grad, atol=1e-6, rtol=1e-4)
+
+
+def test_supervised_sees_its_columns_behind_the_head(encoder: TransformerEncoder) -> None:
+    task = task_of(encoder, "supervised", temperature=0.3, hard_negative_weight=0.5)
+    loss = batch_loss(encoder, task, chunk_rows=5)
+    vectors = [encoder.encode(FRAME[name].tolist(), ["cls_mlp"])["cls_mlp"] for name in task.columns]
+    anchors, positives, negatives = (part.astype(np.float64) for part in vectors)
+    assert loss.item() == pytest.approx(naive_loss(anchors, positives, 0.3, negatives, 0.5), abs=1e-5)
+    loss.backward()
+    assert all(p.grad.abs().max() > 0 for p in task.own.parameters())
+
+
+def test_softmax_takes_names_of_labels_and_refuses_others(encoder: TransformerEncoder) -> None:
+    chosen = OBJECTIVES.parse({"kind": "softmax"}, "test")
+    names = ["contradiction", "entailment", "neutral", "neutral", "entailment", "contradiction"]
+    task = build_task(chosen, encoder, FRAME.assign(label=names), 32)
+    assert task.labels.tolist() == FRAME["label"].tolist()
+    with pytest.raises(SembenchError, match="the column 'label' holds '3'; it must hold contradiction"):
+        build_task(chosen, encoder, FRAME.assign(label=[0, 1, 2, 3, 0, 0]), 32)
+
+
+# -------------------------------------------------------------------------------------------------------- parameters
+
+
+def test_the_head_belongs_on_cls() -> None:
+    for kind in ("contrastive", "supervised"):
+        with pytest.raises(SembenchError) as error:
+            OBJECTIVES.parse({"kind": kind, "readout": "mean"}, "variant x")
+        assert str(error.value).startswith(
+            "variant x: the head 'mlp' belongs on read-out 'cls', not 'mean'; set head: none"
+        )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "exports", "default"),
+    [
+        ({"kind": "contrastive"}, ("cls_mlp",), "cls"),
+        ({"kind": "contrastive", "head": "none", "readout": "first_last"}, (), "first_last"),
+        ({"kind": "supervised"}, ("cls_mlp",), "cls_mlp"),
+        ({"kind": "supervised", "head": "none", "readout": "mean"}, (), "mean"),
+        ({"kind": "softmax"}, (), "mean"),
+        ({"kind": "relation", "readout": "pooler"}, (), "pooler"),
+    ],
+)
+def test_what_a_run_offers_is_known_before_it_is_made(
+    encoder: TransformerEncoder, parameters: dict, exports: tuple, default: str
+) -> None:
+    chosen = OBJECTIVES.parse(parameters, "test")
+    assert chosen.plugin.exports(chosen.config) == exports
+    assert chosen.plugin.default_readout(chosen.config) == default
+    assert default in chosen.plugin.offers(chosen.config)
+    assert ("pooler" in chosen.plugin.offers(chosen.config)) == (default == "pooler")
+    if parameters["kind"] != "relation":
+        task = build_task(chosen, encoder, FRAME, 32)
+        assert tuple(task.exported()) == exports
+        assert set(chosen.plugin.offers(chosen.config)) == set(encoder.readouts)
+
+
+# ----------------------------------------------------------------------------------------------------------- batches
+
+
 @pytest.mark.parametrize("readout", ["cls", "mean", "last2", "first_last", "embed_last"])
 @pytest.mark.parametrize("chunk_rows", [1, 4, 5, 100])
-def test_chunked_batch_equals_the_whole(encoder, readout: str, chunk_rows: int) -> None:
+def test_chunked_batch_equals_the_whole(encoder: TransformerEncoder, readout: str, chunk_rows: int) -> None:
     rows = encoder.tokens(SENTENCES, 32)
     whole = encode_rows(encoder, rows, readout, 0)
     chunked = encode_rows(encoder, rows, readout, chunk_rows)
     torch.testing.assert_close(chunked, whole, atol=2e-6, rtol=1e-5)
 
 
-def test_chunked_gradients_equal_the_whole(encoder) -> None:
-    recipe = Recipe(head="none", readout="first_last", select_by="first_last")
-    encoder.train()
+def test_chunked_gradients_equal_the_whole(encoder: TransformerEncoder) -> None:
+    task = task_of(encoder, "contrastive", readout="first_last", head="none")
     found = []
     for chunk_rows in (0, 4):
         encoder.zero_grad()
-        batch_loss(recipe.model_copy(update={"chunk_rows": chunk_rows}), encoder).backward()
+        batch_loss(encoder, task, chunk_rows).backward()
         found.append(gradients(encoder.model))
     for name, gradient in found[0].items():
         torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)
@@ -152,3 +287,15 @@ def test_a_resumed_order_continues_the_old_one() -> None:
     whole = list(step_rows(23, 4, seed=1, first_step=0, last_step=15))
     assert list(step_rows(23, 4, seed=1, first_step=7, last_step=15)) == whole[7:]
     assert list(step_rows(23, 4, seed=2, first_step=0, last_step=15)) != whole
+
+
+def test_a_sample_is_a_function_of_the_seed_in_the_old_order() -> None:
+    frame = pd.DataFrame({"sentence": [str(number) for number in range(50)]}, index=range(100, 150))
+    numbers = [int(text) for text in sampled(frame, 20, 7)["sentence"]]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 20
+    assert sampled(frame, 20, 7).equals(sampled(frame, 20, 7))
+    assert not sampled(frame, 20, 7).equals(sampled(frame, 20, 8))
+    assert list(sampled(frame, None, 7).index) == list(range(50))
+    with pytest.raises(SembenchError, match="a sample of 51 rows was asked for, but the data set has only 50"):
+        sampled(frame, 51, 7)

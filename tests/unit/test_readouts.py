@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from transformers import AutoModel, BertModel
 
 from sembench.core.errors import SembenchError
 from sembench.encoders.folder import load_encoder
+from sembench.encoders.heads import save_heads
 from sembench.encoders.readouts import MLPHead, masked_mean
 from sembench.encoders.transformer import TransformerEncoder, budgeted, load_transformer, read_entry
 
@@ -87,11 +89,60 @@ def test_head_is_linear_then_tanh_of_cls() -> None:
     np.testing.assert_allclose(head(x).detach().numpy(), expected, atol=1e-6)
 
 
-def test_a_named_head_that_is_missing_is_an_error(smoke_backbones: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(smoke_backbones / "smoke_bert", tmp_path / "model")
-    entry = json.loads((folder / "encoder.json").read_text())
-    (folder / "encoder.json").write_text(json.dumps({**entry, "head": "mlp"}))
-    with pytest.raises(SembenchError, match=r"head\.safetensors is missing"):
+def with_entry(folder: Path, target: Path, **changes: Any) -> Path:
+    """Copy a model folder and change its encoder.json."""
+    copy = shutil.copytree(folder, target)
+    entry = json.loads((copy / "encoder.json").read_text())
+    (copy / "encoder.json").write_text(json.dumps({**entry, **changes}))
+    return copy
+
+
+def test_a_head_survives_the_model_folder(smoke_backbones: Path, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    head = MLPHead(32)
+    folder = with_entry(smoke_backbones / "smoke_roberta", tmp_path / "model", heads={"cls_mlp": "mlp"})
+    assert save_heads({"cls_mlp": head}, folder) == {"cls_mlp": "mlp"}
+    assert sorted(load_file(folder / "heads.safetensors")) == ["cls_mlp.dense.bias", "cls_mlp.dense.weight"]
+    before = torch.random.get_rng_state()
+    encoder = load_encoder(folder)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert encoder.readouts == ("cls", "mean", "last2", "first_last", "embed_last", "cls_mlp")
+    found = encoder.encode(SENTENCES, ["cls", "cls_mlp"])
+    weight, bias = head.dense.weight.detach().numpy(), head.dense.bias.detach().numpy()
+    np.testing.assert_allclose(found["cls_mlp"], np.tanh(found["cls"] @ weight.T + bias), atol=1e-6)
+
+
+def test_a_module_that_cannot_be_loaded_again_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(SembenchError, match="head 'Linear' is not in what 'cls_mlp' may be"):
+        save_heads({"cls_mlp": torch.nn.Linear(2, 2)}, tmp_path)
+
+
+NO_HEAD: dict[str, torch.Tensor] = {}
+HALF_A_HEAD = {"cls_mlp.dense.weight": torch.zeros(32, 32)}
+NARROW = {"cls_mlp.dense.weight": torch.zeros(16, 16), "cls_mlp.dense.bias": torch.zeros(16)}
+STRAY = {"other.dense.bias": torch.zeros(32)}
+
+
+@pytest.mark.parametrize(
+    ("heads", "tensors", "sentence"),
+    [
+        ({"cls_mlp": "mlp"}, None, r"heads\.safetensors is missing"),
+        ({"cls_mlp": "mlp"}, NO_HEAD, "holds no tensor for a head of kind 'mlp'"),
+        ({"cls_mlp": "mlp"}, HALF_A_HEAD, r"dense\.bias"),
+        ({"cls_mlp": "mlp"}, NARROW, r"\(16, 16\)"),
+        ({}, STRAY, r"\['other\.dense\.bias'\], which belong to no head"),
+        ({"cls_mlp": "mpl"}, NARROW, "kind of head 'mpl'.*did you mean 'mlp'"),
+    ],
+)
+def test_a_head_is_never_initialised_anew(
+    smoke_backbones: Path, tmp_path: Path, heads: dict[str, str], tensors: dict[str, torch.Tensor] | None, sentence: str
+) -> None:
+    folder = with_entry(smoke_backbones / "smoke_bert", tmp_path / "model", heads=heads)
+    if tensors is None:
+        (folder / "heads.safetensors").unlink()
+    else:
+        save_file(tensors, folder / "heads.safetensors")
+    with pytest.raises(SembenchError, match=sentence):
         load_encoder(folder)
 
 

@@ -1,63 +1,312 @@
-"""Cells, tables, figures and the page, from the real registry and invented scores."""
+"""Cells, tables, figures and the page: the real tables of the registry over a plan and scores made up here."""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import functools
 import json
 import re
 import shutil
-from collections.abc import Iterable
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from sembench.core.artifact import Artifact, seal
 from sembench.core.errors import SembenchError
 from sembench.core.files import write_json
-from sembench.registry.plan import Plan
-from sembench.reporting import cells, figures, frames, page, tables
-from sembench.results.records import records_frame
+from sembench.core.plugin import VIEWS
+from sembench.plan.layout import ScaleLayout
+from sembench.plan.needs import Needs, ScoreKey
+from sembench.registry.load import PaperValue, ViewEntry, read_yaml, with_rows
+from sembench.registry.models import MetricUnit, Where
+from sembench.reporting import cells, coordinates, drawing, page, render, tables, text
+from sembench.reporting.views import _scores_config as grid_config
+from sembench.reporting.views import _scores_grid as grid
+from sembench.reporting.views import curves, recipes, scores
+from sembench.results.aggregate import paired, paired_gain
 
 PROJECT = Path(__file__).resolve().parents[2]
-TABLE, FIGURE = "simcse_table_5", "simcse_figure_3"
-SPLITS = {"stsb": {"test": 1379, "dev": 1500}, "sickr": {"test": 4927}}
+TABLE, FIGURE, STS_TABLE, CROSS = "simcse_table_5", "simcse_figure_3", "analogy_table_sts", "beyond_table_cross"
+RECORD_COLUMNS = ["run", "variant", "seed", "readout", "suite", "task", "split", "subset", "aggregation", "metric", "value",
+                  "n", "sample_hash", "protocol", "device", "precision", "seconds", "created"]  # fmt: skip
+
+# ------------------------------------------------------------------------------------- a registry and a plan to test with
+
+UNITS = {"alignment": (1, 3), "uniformity": (1, 3), "largest_share": (1, 3)}
+METRICS = {
+    name: MetricUnit(title=name, times=UNITS.get(name, (100, 2))[0], digits=UNITS.get(name, (100, 2))[1])
+    for name in ("spearman", "pearson", "accuracy", "f1", "majority", "low", "high", *UNITS)
+}
+STS = {name: {"test": ["a", "b"]} for name in ("sts12", "sts13", "sts14", "sts15", "sts16")}
+SUITES: dict[str, dict[str, Any]] = {
+    "sts": {**STS, "stsb": {"dev": ["dev"], "test": ["test"]}, "sickr": {"test": ["test_annotated"]}},
+    "geometry": {"stsb": {"pdata": ["dev", "test"]}},
+    "spectrum": {"stsb": {"pdata": ["dev", "test"]}},
+    "srsd": {"srsd": {"leak_free": [], "paper_like": []}, "analogy_choice": {"test": []}},
+    "transfer": {name: {"dev": [], "test": []} for name in ("mrpc", "trec", "subj")},
+}
+GIVEN = {
+    "sts": (("spearman", "pearson"), (), ("all", "mean", "wmean", "subset")),
+    "geometry": (("alignment", "uniformity"), (), ("all",)),
+    "spectrum": (("largest_share",), (), ("all",)),
+    "srsd": (
+        ("accuracy", "low", "high", "majority"),
+        ("all", "other_relation", "exchanged", "held_out", "diff"),
+        ("all",),
+    ),
+    "transfer": (("accuracy", "f1", "majority"), (), ("all",)),
+}
+READOUTS = {
+    name: SimpleNamespace(title=title, summary=f"what {name} is")
+    for name, title in {
+        "cls": "[CLS]", "cls_mlp": "[CLS] w/ MLP", "pooler": "pooler", "mean": "mean", "last2": "last two",
+        "first_last": "first-last", "embed_last": "embedding-last",
+    }.items()
+}  # fmt: skip
+TRANSFORMS = {
+    name: SimpleNamespace(title=f"whitening ({on})", summary="whitened")
+    for name, on in (("whitening_nli", "nli_sentences"), ("whitening_task", "task"))
+}
+LAPTOP = {"distilbert", "minilm", "glove_6b_50d", "bert_tiny", "use_multilingual"}
+NOTE = "Small scale: not comparable with the papers."
+
+
+def tasks_of(suite: str, _: Any) -> dict[str, Any]:
+    """Return the tasks of a suite as the registry does, with a protocol of which only names are known."""
+    metrics, subsets, aggregations = GIVEN[suite]
+    plugin = SimpleNamespace(metrics=metrics, subsets=subsets, aggregations=aggregations)
+    return {
+        name: SimpleNamespace(data=name, protocol=SimpleNamespace(plugin=plugin, config=SimpleNamespace(splits=splits)))
+        for name, splits in SUITES[suite].items()
+    }
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinates, "tasks_of", tasks_of)
+    objective = SimpleNamespace(Config=SimpleNamespace(model_fields={"temperature": None, "head": None}))
+    monkeypatch.setattr(recipes, "OBJECTIVES", SimpleNamespace(modules=["contrastive"], get=lambda _: objective))
+
+
+class FakeRegistry:
+    """The tables, figures, row sets and paper values of a project's folder; all else is made up."""
+
+    def __init__(self, root: Path) -> None:
+        folder = root / "registry"
+        self.variants: dict[str, Any] = read_yaml(folder / "variants.yaml")
+        names = [
+            f"sup_simcse_{name}" for name in ("bert_base", "bert_large", "roberta_base", "roberta_large", "distilbert")
+        ]
+        for name in (*names, "sbert_softmax_distilbert"):
+            self.variants.setdefault(name, {})
+        self.readouts, self.transforms, self.metrics, self.suites = READOUTS, TRANSFORMS, METRICS, SUITES
+        self.scales = {
+            name: SimpleNamespace(title="a title", note=NOTE if name != "full" else "")
+            for name in ("smoke", "demo", "small", "full")
+        }
+        with (folder / "paper_values.csv").open(encoding="utf-8", newline="") as stream:
+            lines = [{**line, "value": float(line["value"])} for line in csv.DictReader(stream)]
+        self.paper_values = tuple(PaperValue(**line) for line in lines)
+        rowsets = read_yaml(folder / "rowsets.yaml")
+        self.views: dict[str, ViewEntry] = {}
+        for kind in ("tables", "figures"):
+            for path in sorted((folder / kind).glob("*.yaml")):
+                raw = with_rows(read_yaml(path), rowsets, path.name)
+                default = {"kind": "scores"} if kind == "tables" else {}
+                self.views[path.stem] = ViewEntry(path.stem, kind, VIEWS.parse({**default, **raw}, path.name))
+        entry = SimpleNamespace(title="A data set", licence="free", cite="Somebody 2020", package=None)
+        self.datasets = dict.fromkeys(("sts_benchmark", "vocabulary"), entry)
+        self.made = dict.fromkeys(("dsbats_sn", "dsbats4cl", "dsbats_open", "sentences"), entry)
+        self.backbones = {"some_backbone": entry}
+
+    @property
+    def values_of(self) -> dict[str, dict[tuple[str, str], PaperValue]]:
+        found: dict[str, dict[tuple[str, str], PaperValue]] = {}
+        for value in self.paper_values:
+            found.setdefault(value.table, {})[value.row, value.column] = value
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class FakeRun:
+    id: str
+    variant: str
+    seed: int
+    artifact: Artifact
+    backbone: str
+    training: Any = None
+    data: Artifact | None = None
+    start: Any = None
+
+    @property
+    def trained(self) -> bool:
+        return self.training is not None
+
+
+@dataclasses.dataclass(frozen=True)
+class FakeCell:
+    where: Where
+    readout: str
+    runs: tuple[FakeRun, ...]
+    missing: str
+
+    @property
+    def keys(self) -> tuple[ScoreKey, ...]:
+        key = (self.readout, str(self.where.suite), str(self.where.task))
+        return () if self.missing else tuple(ScoreKey(run.id, *key) for run in self.runs)
+
+
+class FakePlan:
+    """A plan in which a variant is trained if its name says so, and in which ``lacking`` variants and tasks are missing."""
+
+    def __init__(self, scale: str, root: Path, seeds: list[int], papers: Iterable[str] = ("simcse",)) -> None:
+        self.root, self.name, self.seeds, self.papers, self.partial = root, scale, seeds, list(papers), False
+        self.registry = FakeRegistry(root)
+        self.scale, self.layout = self.registry.scales[scale], ScaleLayout(scale)
+        self.lacking: dict[str, str] = {}
+        self.records: dict[str, Any] = {}
+
+    def shown(self, scales: list[str]) -> bool:
+        return not scales or self.name in scales
+
+    def used(self, name: str) -> str:
+        return name
+
+    def artifact(
+        self, kind: Any, name: str, folder: str, inputs: tuple[Artifact, ...] = (), files: Any = ("a.txt",)
+    ) -> Artifact:
+        return Artifact(kind, name, {}, inputs, Path(folder) / f"{name}.0123abcd", tuple(files))
+
+    def data(self, name: str) -> Artifact:
+        kind, folder = ("made", "made") if name in self.registry.made else ("dataset", "sets")
+        return self.artifact(kind, name, f"results/data/{folder}")
+
+    @functools.cache  # noqa: B019
+    def _run(self, variant: str, seed: int) -> FakeRun:
+        vocabulary = self.artifact("dataset", "vocabulary", "results/data/sets")
+        backbone = self.artifact("backbone", "some_backbone", "results/data/backbones", (vocabulary,))
+        if not re.search("simcse|analogy_|defsent|softmax", variant):
+            return FakeRun(f"{variant}.s0.0123abcd", variant, 0, backbone, "some_backbone")
+        data = self.data("sentences")
+        folder = f"results/{self.name}/runs"
+        made = self.artifact("run", f"{variant}.s{seed}", folder, (backbone, data), ("run.json",))
+        objective = {"kind": "contrastive", "temperature": 0.05, "head": "mlp"}
+        training = SimpleNamespace(
+            params={"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "max_length": 32, "objective": objective}
+        )
+        start = self._run("unsup_simcse_distilbert", seed) if variant == "analogy_on_simcse_distilbert" else None
+        return FakeRun(made.folder.name, variant, seed, made, "some_backbone", training, data, start)
+
+    def runs_of(self, variant: str) -> tuple[FakeRun, ...]:
+        return tuple({run.id: run for run in (self._run(variant, seed) for seed in self.seeds)}.values())
+
+    def run(self, run_id: str) -> FakeRun:
+        variant, seed, _ = run_id.split(".")
+        return self._run(variant, int(seed[1:]))
+
+    def resolved(self, variant: str) -> Any:
+        return SimpleNamespace(variant=SimpleNamespace(summary=f"what {variant} is"))
+
+    def missing(self, variant: str) -> str:
+        at_full = self.name == "full"
+        small = any(name in variant for name in LAPTOP)
+        return self.lacking.get(variant, "" if small != at_full else f"encoder of {variant}: needs the hub")
+
+    def cell(self, where: Where) -> FakeCell:
+        entry = self.registry.variants[str(where.variant)]
+        own = "cls" if "simcse" in str(where.variant) else "mean"
+        readout = where.readout or entry.get("readout") or own
+        missing = self.missing(str(where.variant)) or self.lacking.get(f"{where.suite}/{where.task}", "")
+        if readout.startswith("pooler") and "distilbert" in str(where.variant):
+            missing = f"read-out pooler is not offered by {where.variant}; it has cls, mean"
+        if not missing and str(where.split) not in SUITES[str(where.suite)][str(where.task)]:
+            missing = f"split {where.split} of {where.task} is not scored at scale {self.name}"
+        return FakeCell(where, readout, self.runs_of(str(where.variant)), missing)
+
+    def task(self, suite: str, task: str) -> Any:
+        return tasks_of(suite, None)[task]
+
+    def score(self, key: ScoreKey) -> Artifact:
+        stem = f"{key.suite}.{key.task}.0123abcd"
+        inputs = (self.run(key.run).artifact, self.data("sts_benchmark"))
+        files = (f"{stem}.parquet", f"{stem}.predictions.parquet")
+        return Artifact("scores", stem, {}, inputs, self.layout.scores(key.run, key.readout), files, f"{stem}.json")
+
+    def view(self, key: str) -> Any:
+        entry = self.registry.views[key]
+        outputs = tuple(self.layout.view(entry.folder, key, suffix) for suffix in entry.chosen.plugin.suffixes)
+        return SimpleNamespace(entry=entry, needs=entry.chosen.plugin.needs(entry.chosen.config, self), outputs=outputs)
+
+    def chosen_views(self) -> dict[str, Any]:
+        return {key: self.view(key) for key, entry in self.registry.views.items() if entry.paper in self.papers}
+
+    def artifacts(self, needs: Needs) -> list[Artifact]:
+        return [self.score(key) for key in needs.scores] + [self.run(run).artifact for run in needs.runs]
+
+    def ancestors(self, artifacts: Iterable[Artifact]) -> Iterator[Artifact]:
+        seen: set[Path] = set()
+        waiting = list(artifacts)
+        while waiting:
+            each = waiting.pop()
+            if each.record not in seen:
+                seen.add(each.record)
+                yield each
+                waiting += each.inputs
 
 
 def project(folder: Path) -> Path:
     """Copy what reporting reads of the project to a folder of its own."""
-    for name in ("registry", "report"):
+    for name in ("registry/tables", "registry/figures", "report"):
         shutil.copytree(PROJECT / name, folder / name, dirs_exist_ok=True)
+    for name in ("variants.yaml", "rowsets.yaml", "paper_values.csv"):
+        shutil.copy(PROJECT / "registry" / name, folder / "registry" / name)
     return folder
 
 
-def record(plan: Plan, run: str, readout: str, **given: Any) -> dict[str, Any]:
+@functools.cache
+def registry() -> FakeRegistry:
+    return FakeRegistry(PROJECT)
+
+
+def frame(lines: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(list(lines), columns=RECORD_COLUMNS)
+
+
+def record(plan: FakePlan, run: str, readout: str, **given: Any) -> dict[str, Any]:
     spec = plan.run(run)
     line = {
         "run": run, "variant": spec.variant, "seed": spec.seed, "readout": readout, "suite": "sts", "task": "stsb",
         "subset": "", "split": "test", "aggregation": "all", "metric": "spearman", "value": 0.5, "n": 1379,
-        "sample_hash": "a1b2c3d4e5f60718", "protocol": 1, "stage": 1, "device": "cpu", "precision": "fp32",
+        "sample_hash": "a1b2c3d4e5f60718", "protocol": 1, "device": "cpu", "precision": "fp32",
         "seconds": 3.5, "created": "2025-01-02T03:04:05+00:00",
     }  # fmt: skip
     return line | given
 
 
-def scored(plan: Plan, values: dict[tuple[str, str], list[float]], **given: Any) -> list[dict[str, Any]]:
+def scored(plan: FakePlan, values: dict[tuple[str, str], list[float]], **given: Any) -> list[dict[str, Any]]:
     """Return records of variants under read-outs, one value a seed."""
     return [
-        record(plan, spec.id, readout, value=value, **given)
+        record(plan, run.id, readout, value=value, **given)
         for (variant, readout), of_seeds in values.items()
-        for spec, value in zip(plan.specs_of(variant), of_seeds, strict=False)
+        for run, value in zip(plan.runs_of(variant), of_seeds, strict=False)
     ]
 
 
-def geometry(plan: Plan, points: dict[tuple[str, str], tuple[float, float]]) -> list[dict[str, Any]]:
+def geometry(plan: FakePlan, points: dict[tuple[str, str], tuple[float, float]]) -> list[dict[str, Any]]:
     place = {"suite": "geometry", "split": "pdata", "sample_hash": "0f" * 8}
     return [
-        record(plan, spec.id, readout, metric=metric, value=value, n=n, **place)
+        record(plan, run.id, readout, metric=metric, value=value, n=n, **place)
         for (variant, readout), (uniformity, alignment) in points.items()
-        for spec in plan.specs_of(variant)
+        for run in plan.runs_of(variant)
         for metric, value, n in (("uniformity", uniformity, 2900), ("alignment", alignment, 338))
     ]
 
@@ -77,65 +326,189 @@ POINTS = {
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Plan:
-    return Plan("small", root=project(tmp_path), papers=["simcse"])
+def small(tmp_path: Path) -> FakePlan:
+    plan = FakePlan("small", project(tmp_path), [42, 43, 44])
+    plan.lacking |= {f"sts/{task}": f"data set {task}: needs a mirror folder" for task in STS}
+    return plan
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Plan:
-    return Plan("full", root=project(tmp_path), seeds=[42, 43, 44], papers=["simcse"])
+def full(tmp_path: Path) -> FakePlan:
+    return FakePlan("full", project(tmp_path), [42, 43, 44])
 
 
-def frame_of(plan: Plan) -> pd.DataFrame:
+def scores_of(plan: FakePlan) -> pd.DataFrame:
     dev = scored(plan, STSB, split="dev", sample_hash="bb" * 8)
-    return records_frame([*scored(plan, STSB), *dev, *geometry(plan, POINTS)])
+    return frame([*scored(plan, STSB), *dev, *geometry(plan, POINTS)])
 
 
-def cell_of(built: Iterable[cells.Cell], row: str, column: str) -> cells.Cell:
-    return next(cell for cell in built if (cell.row, cell.column) == (row, column))
+def view(plan: FakePlan, key: str, given: pd.DataFrame | None = None) -> Any:
+    return render.view_of(plan, key, frame([]) if given is None else given)  # type: ignore[arg-type]
 
 
-# ------------------------------------------------------------------------------------------------------- cells
+def built(plan: FakePlan, key: str = TABLE, given: pd.DataFrame | None = None) -> list[cells.Cell]:
+    found: list[cells.Cell] = view(plan, key, given).cells
+    return found
 
 
-def test_there_is_one_cell_for_each_row_and_column_shown(small: Plan, full: Plan):
+def cell_of(found: Iterable[cells.Cell], row: str, column: str) -> cells.Cell:
+    return next(cell for cell in found if (cell.row, cell.column) == (row, column))
+
+
+def rewritten(plan: FakePlan, key: str, old: str, new: str, folder: str = "tables") -> FakePlan:
+    """Change the text of a table and read the registry again."""
+    path = plan.root / "registry" / folder / f"{key}.yaml"
+    content = path.read_text(encoding="utf-8")
+    assert old in content
+    path.write_text(content.replace(old, new), encoding="utf-8")
+    again = FakePlan(plan.name, plan.root, plan.seeds, plan.papers)
+    again.lacking = plan.lacking
+    return again
+
+
+# --------------------------------------------------------------------------------------------------------- coordinates
+
+
+def test_a_later_part_of_the_coordinates_wins():
+    defaults, row = Where(suite="sts", split="test"), grid_config.Row(key="r", label="R", variant="v", split="dev")
+    column = grid_config.Column(key="c", label="C", task="stsb", split="test", metric="spearman")
+    expected = {"suite": "sts", "variant": "v", "task": "stsb", "metric": "spearman"}
+    assert coordinates.merged_where(defaults, row) == Where(suite="sts", split="dev", variant="v")
+    assert coordinates.merged_where(defaults, row, column) == Where(**expected, split="test")
+
+
+def table(**given: Any) -> grid_config.ScoresConfig:
+    """Return a table of which only the named parts matter."""
+    usual: dict[str, Any] = {
+        "title": "T",
+        "paper": "simcse",
+        "defaults": {"suite": "sts", "task": "stsb", "metric": "spearman"},
+        "columns": [{"key": "c", "label": "C"}],
+        "groups": [{"heading": "H", "rows": [{"key": "r", "label": "R", "variant": "distilbert"}]}],
+    }
+    parsed = VIEWS.parse({"kind": "scores", **usual, **given}, "registry/tables/t.yaml").config
+    assert isinstance(parsed, grid_config.ScoresConfig)
+    return parsed
+
+
+def test_a_column_can_give_the_variant_and_a_row_the_read_out():
+    config = table(
+        columns=[{"key": "a", "label": "A", "variant": "distilbert"}, {"key": "b", "label": "B", "variant": "minilm"}],
+        groups=[
+            {
+                "heading": "H",
+                "rows": [{"key": "r", "label": "R", "readout": "mean", "cells": {"b": {"readout": "cls"}}}],
+            }
+        ],
+    )
+    ((_, row),) = grid_config.rows_of(config)
+    first, second = (grid_config.coordinates_of(config, row, column) for column in config.columns)
+    assert (first.variant, first.readout, first.split, first.subset, first.aggregation) == (
+        "distilbert",
+        "mean",
+        "test",
+        "",
+        "all",
+    )
+    assert (second.variant, second.readout) == ("minilm", "cls")
+
+
+def test_rows_of_a_row_set_keep_their_order_and_others_follow_the_row_they_name():
+    rows = [{"key": key, "label": key, "variant": "distilbert"} for key in ("one", "two", "three")]
+    raw = {"groups": [{"heading": "H", "rows_of": "some", "rows": [{"key": "new", "label": "N", "after": "one"}]}]}
+    groups = with_rows(raw, {"some": rows}, "t.yaml")["groups"]
+    assert [row.key for _, row in grid_config.rows_of(table(groups=groups))] == ["one", "new", "two", "three"]
+
+
+def test_a_cell_is_missing_by_its_row_its_column_or_its_own_word():
+    config = table(
+        columns=[{"key": "a", "label": "A", "missing": "not built yet"}, {"key": "b", "label": "B"}],
+        groups=[
+            {
+                "heading": "H",
+                "rows": [
+                    {"key": "r", "label": "R", "missing": "no such row", "cells": {"b": {"variant": "minilm"}}},
+                    {"key": "s", "label": "S", "variant": "minilm", "cells": {"b": {"missing": "no such cell"}}},
+                ],
+            }
+        ],
+    )
+    (_, first), (_, second) = grid_config.rows_of(config)
+    a, b = config.columns
+    reasons = [grid_config.absent(row, column) for row in (first, second) for column in (a, b)]
+    assert reasons == ["no such row", "", "not built yet", "no such cell"]
+
+
+def test_a_view_needs_the_scores_of_its_cells_and_of_what_these_are_made_from(small: FakePlan):
+    small.lacking["minilm"] = "not here"
+    needs = small.view(CROSS).needs
+    assert {key.run.split(".")[0] for key in needs.scores} >= {"distilbert", "unsup_simcse_distilbert"}
+    assert {(key.suite, key.task) for key in needs.scores} == {
+        ("sts", "stsb"), ("sts", "sickr"), ("srsd", "srsd"), ("srsd", "analogy_choice")
+    }  # fmt: skip
+    assert not [key for key in small.view(TABLE).needs.scores if key.run.startswith("minilm") or key.task in STS]
+    assert (
+        ScoreKey("distilbert.s0.0123abcd", "first_last.whitening_nli", "sts", "stsb") in small.view(TABLE).needs.scores
+    )
+
+
+def test_a_figure_needs_the_scores_of_its_colour_as_well(small: FakePlan):
+    """Alignment and uniformity are of one suite, the colour of another."""
+    assert {(key.suite, key.task) for key in small.view(FIGURE).needs.scores} == {("geometry", "stsb"), ("sts", "stsb")}
+
+
+# -------------------------------------------------------------------------------------------------------------- cells
+
+
+def test_there_is_one_cell_for_each_row_and_column_shown(small: FakePlan, full: FakePlan):
     for plan, columns in ((small, 9), (full, 8)):
-        built = cells.build_cells(plan, TABLE, records_frame([]))
-        assert len(built) == len(plan.rows(TABLE)) * columns
-        assert [cell.row for cell in built[::columns]] == [row.row.key for row in plan.rows(TABLE)]
+        found = built(plan)
+        rows = [row.key for _, row in grid.Grid(plan.registry.views[TABLE].chosen.config, plan).rows]  # type: ignore[arg-type]
+        assert len(found) == len(rows) * columns
+        assert [cell.row for cell in found[::columns]] == rows
 
 
-def test_a_cell_is_the_mean_over_seeds_in_table_units(small: Plan):
-    cell = cell_of(cells.build_cells(small, TABLE, frame_of(small)), "unsup_distilbert_cls", "stsb")
+def test_a_cell_is_the_mean_over_seeds_in_the_metrics_units(small: FakePlan):
+    cell = cell_of(built(small, TABLE, scores_of(small)), "unsup_distilbert_cls", "stsb")
     assert cell.status == "measured"
     assert cell.value == pytest.approx(54.0)
     assert cell.sd == pytest.approx(1.0)  # 53, 54, 55
-    assert (cell.n_seeds, cell.n, cell.sample_hash) == (3, 1379, "a1b2c3d4e5f60718")
-    assert cell.runs == tuple(spec.id for spec in small.specs_of("unsup_simcse_distilbert"))
+    assert (cell.n_seeds, cell.n, cell.sample_hash, cell.digits) == (3, 1379, "a1b2c3d4e5f60718", 2)
+    assert cell.runs == tuple(run.id for run in small.runs_of("unsup_simcse_distilbert"))
     assert (cell.paper_value, cell.delta, cell.verdict, cell.reason) == (None, None, "", "")
 
 
-def test_the_difference_to_a_paper_and_its_source(small: Plan):
-    cell = cell_of(cells.build_cells(small, TABLE, frame_of(small)), "minilm", "stsb")
+def test_unit_and_digits_are_those_of_the_metric():
+    plan = FakePlan("small", PROJECT, [1])
+    place = {"suite": "geometry", "task": "stsb", "split": "pdata", "metric": "alignment"}
+    config = table(columns=[{"key": "a", "label": "A", **place}, {"key": "b", "label": "B"}])
+    lines = geometry(plan, {("distilbert", "mean"): (-0.5512, 0.1436)}) + scored(plan, {("distilbert", "mean"): [0.29]})
+    first, second = scores.Scores(config, plan, frame(lines), "t").cells  # type: ignore[arg-type]
+    assert (first.value, tables.ours(first)) == (0.1436, "0.144")
+    assert (second.value, tables.ours(second)) == (pytest.approx(29.0), "29.00")
+
+
+def test_the_difference_to_a_paper_and_its_source(small: FakePlan):
+    cell = cell_of(built(small, TABLE, scores_of(small)), "minilm", "stsb")
     assert (cell.value, cell.paper_value) == (pytest.approx(82.01), 82.03)
     assert cell.delta == pytest.approx(-0.02)
     assert (cell.verdict, cell.paper, cell.note) == ("matches", "mteb", "published in the MTEB paper; raw text")
     assert (cell.sd, cell.n_seeds) == (None, 1)
 
 
-def all_columns(plan: Plan, variant: str, readout: str, runs: list[list[float]]) -> list[dict[str, Any]]:
+def all_columns(plan: FakePlan, variant: str, readout: str, runs: list[list[float]]) -> list[dict[str, Any]]:
     tasks = ["sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr"]
     return [
-        record(plan, spec.id, readout, task=task, value=value, sample_hash=task)
-        for spec, values in zip(plan.specs_of(variant), runs, strict=False)
+        record(plan, run.id, readout, task=task, value=value, sample_hash=task)
+        for run, values in zip(plan.runs_of(variant), runs, strict=False)
         for task, value in zip(tasks, values, strict=True)
     ]
 
 
-def test_the_average_is_of_rounded_columns_run_by_run(full: Plan):
+def test_the_average_is_of_rounded_columns_run_by_run(full: FakePlan):
     # Six columns of 70.004 round to 70.00 and one of 70.00: the mean of the rounded is 70, the rounded mean is not 70.
     lines = all_columns(full, "bert_base", "embed_last", [[0.70004] * 6 + [0.7]])
-    cell = cell_of(cells.build_cells(full, TABLE, records_frame(lines)), "bert_base_first_last", "avg")
+    cell = cell_of(built(full, TABLE, frame(lines)), "bert_base_first_last", "avg")
     assert cell.value == 70.0
     assert round((6 * 70.004 + 70) / 7, 4) != 70.0
     assert cell.n == 7 * 1379
@@ -144,19 +517,16 @@ def test_the_average_is_of_rounded_columns_run_by_run(full: Plan):
     assert cell.verdict == "above paper"
 
 
-def test_the_average_over_seeds_is_the_mean_of_the_averages(full: Plan):
+def test_the_average_over_seeds_is_the_mean_of_the_averages(full: FakePlan):
     # Seed averages 76, 77, 78. Paper 76.25: off by 0.75, within the tolerance of 1.
     lines = all_columns(full, "unsup_simcse_bert_base", "cls", [[0.76] * 7, [0.77] * 7, [0.78] * 7])
-    cell = cell_of(cells.build_cells(full, TABLE, records_frame(lines)), "unsup_simcse_bert_base", "avg")
+    cell = cell_of(built(full, TABLE, frame(lines)), "unsup_simcse_bert_base", "avg")
     assert (cell.value, cell.sd, cell.n_seeds) == (pytest.approx(77.0), pytest.approx(1.0), 3)
     assert cell.values == (pytest.approx(76.0), pytest.approx(77.0), pytest.approx(78.0))
     assert cell.verdict == "matches"
 
 
-STS_TABLE = "analogy_table_sts"
-
-
-def poolings(plan: Plan) -> list[dict[str, Any]]:
+def poolings(plan: FakePlan) -> list[dict[str, Any]]:
     """Return STS of BERT before and after, as the analogy paper's table has it: 20 and 61, 63 by [CLS]; 50 by mean."""
     return [
         *all_columns(plan, "bert_base", "cls", [[0.20] * 7]),
@@ -165,40 +535,63 @@ def poolings(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_gain_is_what_training_added(tmp_path: Path):
-    plan = Plan("full", root=project(tmp_path), seeds=[1, 2])
-    built = cells.build_cells(plan, STS_TABLE, records_frame(poolings(plan)))
-    gain = cell_of(built, "bert_cls_tuned", "gain")
+@pytest.fixture
+def both(tmp_path: Path) -> FakePlan:
+    return FakePlan("full", project(tmp_path), [1, 2], ["analogy", "beyond"])
+
+
+def test_a_gain_is_what_training_added(both: FakePlan):
+    found = built(both, STS_TABLE, frame(poolings(both)))
+    gain = cell_of(found, "bert_cls_tuned", "gain")
     # (61 + 63) / 2 - 20, and the spread of 41 and 43.
     assert (gain.value, gain.n_seeds) == (pytest.approx(42.0), 2)
     assert gain.sd == pytest.approx(2**0.5)
     assert (gain.paper_value, gain.delta) == (43.6, pytest.approx(-1.6))
     assert "62.52 - 18.63 = 43.89" in gain.note
-    assert cell_of(built, "bert_cls", "gain").reason == "a gain needs an encoder before it, and this is the first"
+    assert cell_of(found, "bert_cls", "gain").reason == "a gain needs an encoder before it, and this is the first"
     # Measured before, not after: no gain, but a failure to look into.
-    assert cell_of(built, "bert_mean_tuned", "gain").status == "failed"
-    assert cell_of(built, "roberta_cls_tuned", "gain").reason == "no value of RoBERTa"
+    assert cell_of(found, "bert_mean_tuned", "gain").status == "failed"
+    assert cell_of(found, "roberta_cls_tuned", "gain").reason == "no value of RoBERTa"
 
 
-def test_the_row_nearest_to_a_printed_number_is_named(tmp_path: Path):
-    plan = Plan("full", root=project(tmp_path), seeds=[1, 2])
-    text = tables.render_markdown(tables.table_view(plan, STS_TABLE, records_frame(poolings(plan))))
-    assert "Nearest to the printed 18.63 (Avg.), and so the paper-like setting: BERT under cls, 20.00" in text
-    assert "Nearest to the printed 62.52" not in text  # only one row was measured, which is no choice
+def test_a_gain_between_trained_rows_is_paired_by_seed(both: FakePlan):
+    before, after = ("unsup_simcse_bert_base", "cls"), ("analogy_on_simcse_bert", "cls")
+    # Each seed gains exactly 2.00, however far apart the seeds are.
+    gain = cell_of(built(both, CROSS, frame(scored(both, {before: [0.5, 0.6], after: [0.52, 0.62]}))),
+                   "bert_simcse_analogy", "gain_stsb")  # fmt: skip
+    assert (gain.value, gain.sd, gain.n_seeds) == (pytest.approx(2.0), pytest.approx(0.0, abs=1e-9), 2)
+    # Where the first seed failed before, only the second has a gain; the mean of what is there would be 1.00.
+    lines = [line for line in scored(both, {before: [0.5, 0.6], after: [0.6, 0.62]}) if line["value"] != 0.5]
+    partly = cell_of(built(both, CROSS, frame(lines)), "bert_simcse_analogy", "gain_stsb")
+    assert (partly.value, partly.n_seeds, partly.reason) == (pytest.approx(2.0), 1, "1 of 2 seeds failed")
 
 
-def test_a_lost_number_says_so(tmp_path: Path):
-    plan = Plan("full", root=project(tmp_path), seeds=[1])
-    built = cells.build_cells(plan, "analogy_table_mrpc", records_frame([]))
-    assert {(cell.paper_value, cell.note) for cell in built} == {(None, plan.table("analogy_table_mrpc").lost)}
+def test_pairing_by_seed():
+    seeds = {"a1": 1, "a2": 2, "b2": 2, "b3": 3, "u": None}
+    assert paired_gain({"a1": 5.0, "a2": 7.0}, {"b2": 4.0, "b3": 9.0}, seeds) == {"a2": 3.0}
+    assert paired_gain({"a1": 5.0, "a2": 7.0}, {"u": 4.0}, seeds) == {"a1": 1.0, "a2": 3.0}
+    assert paired([{"u": 1.0}, {"a1": 2.0, "a2": 3.0}], seeds) == {"a1": (1.0, 2.0), "a2": (1.0, 3.0)}
+    assert paired([{"u": 1.0}, {"u": 2.0}], seeds) == {"u": (1.0, 2.0)}
+    assert paired([{"a1": 1.0}, {"b2": 2.0}], seeds) == {}
+
+
+def test_the_row_nearest_to_a_printed_number_is_named(both: FakePlan):
+    shown = tables.render_markdown(view(both, STS_TABLE, frame(poolings(both))).printed())
+    assert "Nearest to the printed 18.63 (Avg.), and so the paper-like setting: BERT under cls, 20.00" in shown
+    assert "Nearest to the printed 62.52" not in shown  # only one row was measured, which is no choice
+
+
+def test_a_lost_number_says_so(both: FakePlan):
+    lost = both.registry.views["analogy_table_mrpc"].chosen.config.lost  # type: ignore[attr-defined]
+    assert {(cell.paper_value, cell.note) for cell in built(both, "analogy_table_mrpc")} == {(None, lost)}
     for key, shown in (("analogy_table_mrpc", "keeps no number of it"), (STS_TABLE, "one average before and after")):
-        assert shown in tables.render_html(tables.table_view(plan, key, records_frame([])), plan.root)
+        assert shown in view(both, key).render()["html"]
 
 
-def test_an_average_names_the_parts_that_are_missing(small: Plan):
-    cell = cell_of(cells.build_cells(small, TABLE, frame_of(small)), "minilm", "avg")
+def test_an_average_names_the_parts_that_are_missing(small: FakePlan):
+    cell = cell_of(built(small, TABLE, scores_of(small)), "minilm", "avg")
     assert (cell.status, cell.value, cell.runs) == ("missing", None, ())
-    assert cell.reason.endswith("STS12, STS13, STS14, STS15, STS16, SICK-R")
+    assert cell.reason.endswith("STS12, STS13, STS14, STS15, STS16")
 
 
 @pytest.mark.parametrize(
@@ -215,52 +608,47 @@ def test_an_average_names_the_parts_that_are_missing(small: Plan):
         (-2.01, 1.0, "below paper"),
     ],
 )
-def test_verdicts(small: Plan, delta: float | None, sd: float | None, expected: str):
-    assert cells.verdict(delta, sd, small.table(TABLE)) == expected
+def test_verdicts(delta: float | None, sd: float | None, expected: str):
+    assert cells.verdict(delta, sd, 2, 1.0) == expected
 
 
-def test_missing_rows_tasks_and_readouts_tell_why(small: Plan):
-    built = cells.build_cells(small, TABLE, frame_of(small))
-    flow = cell_of(built, "bert_flow", "stsb")
+def test_missing_rows_tasks_splits_and_readouts_tell_why(small: FakePlan):
+    plan = rewritten(small, TABLE, "variant: distilbert, readout: cls", "variant: distilbert, readout: pooler")
+    found = built(plan, TABLE, scores_of(plan))
+    flow = cell_of(found, "bert_flow", "stsb")
     assert (flow.status, flow.reason, flow.paper_value) == ("missing", "normalising flows are not built yet", 68.66)
-    task = cell_of(built, "minilm", "sts12")
-    assert task.status == "missing"
-    assert task.reason.startswith("data set sts12: needs a mirror folder")
-
-
-def test_a_readout_that_an_encoder_lacks_is_missing(tmp_path: Path):
-    root = project(tmp_path)
-    path = root / "registry" / "tables" / f"{TABLE}.yaml"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(
-        text.replace("variant: glove_6b_50d, scales", "variant: glove_6b_50d, readout: cls, scales"), encoding="utf-8"
+    task = cell_of(found, "minilm", "sts12")
+    assert (task.status, task.reason) == ("missing", "data set sts12: needs a mirror folder")
+    # What an encoder does not offer is missing and not failed.
+    pooler = cell_of(found, "distilbert_cls", "stsb")
+    assert (pooler.status, pooler.reason) == (
+        "missing",
+        "read-out pooler is not offered by distilbert; it has cls, mean",
     )
-    built = cells.build_cells(Plan("small", root=root), TABLE, records_frame([]))
-    cell = cell_of(built, "glove_6b_50d", "stsb")
-    assert (cell.status, cell.reason) == ("missing", "read-out cls is not offered by encoders of kind static")
 
 
-def test_failed_runs_and_failed_seeds(small: Plan):
+def test_failed_runs_and_failed_seeds(small: FakePlan):
     lines = scored(small, {("unsup_simcse_distilbert", "cls"): [0.5, 0.6]})
-    built = cells.build_cells(small, TABLE, records_frame(lines))
-    partly = cell_of(built, "unsup_distilbert_cls", "stsb")
+    found = built(small, TABLE, frame(lines))
+    partly = cell_of(found, "unsup_distilbert_cls", "stsb")
     assert (partly.status, partly.n_seeds, partly.reason) == ("measured", 2, "1 of 3 seeds failed")
     assert partly.value == pytest.approx(55.0)
-    whole = cell_of(built, "unsup_distilbert_first_last", "stsb")
+    whole = cell_of(found, "unsup_distilbert_first_last", "stsb")
     assert (whole.status, whole.value, whole.n_seeds, whole.reason) == ("failed", None, 0, "3 of 3 seeds failed")
-    assert whole.runs == tuple(spec.id for spec in small.specs_of("unsup_simcse_distilbert_first_last"))
-    assert cell_of(built, "minilm", "stsb").status == "failed"
+    assert whole.runs == tuple(run.id for run in small.runs_of("unsup_simcse_distilbert_first_last"))
+    single = cell_of(found, "minilm", "stsb")
+    assert (single.status, single.reason) == ("failed", "the run failed: it is planned but has no score")
 
 
-def test_cells_from_different_data_are_refused(small: Plan):
+def test_cells_from_different_data_are_refused(small: FakePlan):
     lines = scored(small, STSB)
     lines[-1]["sample_hash"] = "ffff"
-    with pytest.raises(SembenchError, match="cells from different data"):
-        cells.build_cells(small, TABLE, records_frame(lines))
+    with pytest.raises(SembenchError, match="are from different data"):
+        built(small, TABLE, frame(lines))
 
 
-def test_claims(small: Plan):
-    held, fallen, untested = cells.claims(small, TABLE, cells.build_cells(small, TABLE, frame_of(small)))
+def test_claims(small: FakePlan):
+    held, fallen, untested, *_ = view(small, TABLE, scores_of(small)).claims()
     assert (held.holds, held.better, held.worse) == (True, pytest.approx(54.0), pytest.approx(29.0))
     assert (held.difference, held.n_seeds) == (pytest.approx(25.0), 3)
     assert (fallen.holds, fallen.difference) == (False, pytest.approx(51.0 - 54.9))
@@ -268,64 +656,117 @@ def test_claims(small: Plan):
     assert untested.reason == "SimCSE-DistilBERT (trained through first-last): 3 of 3 seeds failed"
 
 
-# ------------------------------------------------------------------------------------------------------ tables
+# ----------------------------------------------------------------------------------- what the papers' tables look like
 
 
-def test_the_csv_is_the_long_form(small: Plan):
-    lines = tables.render_csv(tables.table_view(small, TABLE, frame_of(small))).splitlines()
-    assert lines[0] == ("table,row,row_label,column,value,sd,n_seeds,paper_value,delta,verdict,status,runs,reason")
-    runs = " ".join(spec.id for spec in small.specs_of("unsup_simcse_distilbert"))
+def rows_shown(plan: FakePlan, key: str) -> dict[str, list[str]]:
+    groups = view(plan, key).printed().groups
+    return {row.label.text: [cell.text for cell in row.cells] for _, rows in groups for row in rows}
+
+
+def test_table_2_has_an_axis_of_encoders(full: FakePlan):
+    assert rows_shown(full, "simcse_table_2") == {
+        "Next sentence": ["– (67.1)", "– (68.9)"],
+        "Next 3 sentences": ["– (67.4)", "– (68.8)"],
+        "Delete one word": ["– (75.9)", "– (73.1)"],
+        "Unsupervised SimCSE": ["failed (82.5)", "– (80.7)"],
+    }
+    reasons = {reason for _, reason in view(full, "simcse_table_2").printed().reasons}
+    assert sum("not built yet" in reason for reason in reasons) == 3
+
+
+def test_table_6_has_read_outs_by_row_and_trainings_by_column(full: FakePlan, small: FakePlan):
+    shown = rows_shown(full, "simcse_table_6")
+    assert shown["w/ MLP (train)"] == ["failed (82.5)", "failed (85.8)"]
+    assert shown["First-last avg."] == ["– (81.2)", "– (86.1)"]
+    needed = {(key.run.split(".")[0], key.readout) for key in small.view("simcse_table_6").needs.scores}
+    assert needed == {
+        (f"{kind}_simcse_distilbert", readout) for kind in ("unsup", "sup") for readout in ("cls", "cls_mlp")
+    } | {("unsup_simcse_distilbert_first_last", "first_last")}
+
+
+def test_table_b2_has_aggregations_by_row_but_for_tasks_with_one_test_set(full: FakePlan):
+    found = {cell.column: cell for cell in built(full, "simcse_table_b2") if cell.row == "whitening_task_wmean"}
+    assert [found[task].where[0].aggregation for task in ("sts12", "sts16", "stsb", "sickr")] == [
+        "wmean",
+        "wmean",
+        "all",
+        "all",
+    ]
+    assert {cell.readout for cell in found.values()} == {"first_last.whitening_task"}
+    assert found["avg"].paper_value == 69.19
+
+
+def test_table_a1_compares_recipes_with_the_paper(full: FakePlan):
+    printed = view(full, "simcse_table_a1").printed()
+    (_, rows), (_, supervised) = printed.groups
+    first = dict(zip([column.text for column in printed.columns], rows[0].cells, strict=True))
+    assert [(cell.text, cell.verdict) for cell in first.values()] == [
+        ("64 (64)", "matches"), ("0.0003 (3e-05)", "above paper"), ("1 (1)", "matches"), ("0.05", ""), ("mlp", ""), ("32", ""),
+        ("sentences", ""),
+    ]  # fmt: skip
+    assert supervised[0].cells[0].verdict == "below paper"  # 64 and 512
+    texts = view(full, "simcse_table_a1").render()
+    assert "simcse_table_a1,unsup_bert_base,BERT-base,batch_size,64,64.0,matches,measured," in texts["csv"]
+    assert "| Model | Batch size |" in texts["md"]  # no read-outs, no column of them
+    assert r"\begin{tabular}{lrrrrrrr}" in texts["tex"]
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def test_the_csv_is_the_long_form(small: FakePlan):
+    lines = view(small, TABLE, scores_of(small)).render()["csv"].splitlines()
+    assert lines[0] == "table,row,row_label,column,value,sd,n_seeds,paper_value,delta,verdict,status,runs,reason"
+    runs = " ".join(run.id for run in small.runs_of("unsup_simcse_distilbert"))
     assert f"{TABLE},unsup_distilbert_cls,SimCSE-DistilBERT ([CLS]),stsb,54.0,1.0,3,,,,measured,{runs}," in lines
     assert f"{TABLE},bert_flow,BERT-base-flow,stsb,,,0,68.66,,,missing,,normalising flows are not built yet" in lines
 
 
-def test_csv_numbers_have_two_decimals_more_than_the_table(small: Plan):
+def test_csv_numbers_have_two_decimals_more_than_the_table(small: FakePlan):
     lines = scored(small, {("minilm", "mean"): [0.82013579]})
-    frame = cells.table_frame(cells.build_cells(small, TABLE, records_frame(lines)))
-    row = frame[(frame["row"] == "minilm") & (frame["column"] == "stsb")].iloc[0]
+    long = cells.table_frame(built(small, TABLE, frame(lines)))
+    row = long[(long["row"] == "minilm") & (long["column"] == "stsb")].iloc[0]
     assert (row["value"], row["delta"]) == (82.0136, -0.0164)
 
 
-def test_markdown_shows_both_numbers_spread_note_and_shared_footnotes(small: Plan):
-    text = tables.render_markdown(tables.table_view(small, TABLE, frame_of(small)))
-    assert f"> **{small.scale.note}**" in text
-    assert "| 82.01 (82.03) |" in text
-    assert "| **SimCSE-DistilBERT (\\[CLS\\])** | \\[CLS\\] |" in text
-    assert "| 54.00 ± 1.00 |" in text
-    assert "– (68.66)" in text
-    assert len(re.findall(r"^- <sup>\w+</sup> whitening is not built yet$", text, flags=re.M)) == 1
-    marks = re.findall(r"whitening<sup>(\w+)</sup>", text)
-    assert len(marks) == 4
+def test_markdown_shows_both_numbers_spread_note_and_shared_footnotes(small: FakePlan):
+    shown = view(small, TABLE, scores_of(small)).render()["md"]
+    assert f"> **{NOTE}**" in shown
+    assert "| 82.01 (82.03) |" in shown
+    assert "| **SimCSE-DistilBERT (\\[CLS\\])** | \\[CLS\\] |" in shown
+    assert "| 54.00 ± 1.00 |" in shown
+    assert "– (68.66)" in shown
+    assert len(re.findall(r"^- <sup>\w+</sup> normalising flows are not built yet$", shown, flags=re.M)) == 1
+    marks = re.findall(r"flow<sup>(\w+)</sup>", shown)
+    assert len(marks) == 2
     assert len(set(marks)) == 1
-    columns = [line.count(" | ") for line in text.splitlines() if line.startswith("| ")]
+    columns = [line.count(" | ") for line in shown.splitlines() if line.startswith("| ")]
     assert set(columns) == {10}
 
 
 def test_latex_escapes_what_means_something_to_it():
-    assert tables.latex_escape(r"50% & a_b #1 {x} $y ~^\ [0]") == (
+    assert text.latex_escape(r"50% & a_b #1 {x} $y ~^\ [0]") == (
         r"50\% \& a\_b \#1 \{x\} \$y \textasciitilde{}\textasciicircum{}\textbackslash{} {[}0{]}"
     )
 
 
-def rename(plan_root: Path, label: str) -> Plan:
+def renamed(plan: FakePlan, label: str) -> FakePlan:
     """Give one row of the table another label."""
-    path = plan_root / "registry" / "tables" / f"{TABLE}.yaml"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("label: all-MiniLM-L6-v2 (mean)", f"label: {json.dumps(label)}"), encoding="utf-8")
-    return Plan("small", root=plan_root)
+    return rewritten(plan, TABLE, "label: all-MiniLM-L6-v2 (mean)", f"label: {json.dumps(label)}")
 
 
-def test_latex_is_booktabs_with_groups_and_escaped_labels(tmp_path: Path):
-    plan = rename(project(tmp_path), "A & B_1 #2 100%")
-    text = tables.render_latex(tables.table_view(plan, TABLE, frame_of(plan)))
-    assert r"A \& B\_1 \#2 100\% & mean &" in text
-    assert r"\multicolumn{11}{l}{\textit{Supervised models}} \\" in text
-    assert r"54.00 $\pm$ 1.00" in text
-    assert "(82.03)" in text
-    for line in text.splitlines():
+def test_latex_is_booktabs_with_groups_and_escaped_labels(small: FakePlan):
+    plan = renamed(small, "A & B_1 #2 100%")
+    shown = view(plan, TABLE, scores_of(plan)).render()["tex"]
+    assert r"A \& B\_1 \#2 100\% & mean &" in shown
+    assert r"\multicolumn{11}{l}{\textit{Supervised models}} \\" in shown
+    assert r"54.00 $\pm$ 1.00" in shown
+    assert "(82.03)" in shown
+    for line in shown.splitlines():
         assert re.sub(r"\\.", "", line).count("&") in (0, 10)
-    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
-    assert all(rf"\{rule}rule" in text for rule in ("top", "mid", "bottom"))
+    assert shown.count("{") - shown.count(r"\{") == shown.count("}") - shown.count(r"\}")
+    assert all(rf"\{rule}rule" in shown for rule in ("top", "mid", "bottom"))
 
 
 class Reader(HTMLParser):
@@ -355,9 +796,9 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def read_html(text: str) -> Reader:
+def read_html(shown: str) -> Reader:
     reader = Reader()
-    reader.feed(text)
+    reader.feed(shown)
     reader.close()
     assert reader.open == []
     return reader
@@ -366,147 +807,210 @@ def read_html(text: str) -> Reader:
 EVIL = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
 
 
-def test_html_escapes_labels(tmp_path: Path):
-    plan = rename(project(tmp_path), EVIL)
-    reader = read_html(tables.render_html(tables.table_view(plan, TABLE, frame_of(plan)), plan.root))
+def test_html_escapes_labels(small: FakePlan):
+    plan = renamed(small, EVIL)
+    reader = read_html(view(plan, TABLE, scores_of(plan)).render()["html"])
     assert {"script", "img", "button"}.isdisjoint(tag for tag, _ in reader.tags)
     assert EVIL in reader.text
-    assert plan.scale.note in reader.text
+    assert NOTE in reader.text
 
 
-def test_a_table_is_written_in_four_forms(small: Plan):
-    paths = tables.write_table(small, TABLE, frame_of(small))
+FORMULA = r"Eq. {2} of $\mathcal{L}_{x}$ & {{ more }}"
+
+
+def test_braces_and_formulas_in_captions_and_labels_are_text(small: FakePlan):
+    plan = rewritten(small, TABLE, "title: Sentence embedding performance on STS tasks", f"title: '{FORMULA}'")
+    plan = rewritten(plan, FIGURE, "label: MiniLM,", f"label: '{FORMULA}',", "figures")
+    shown = view(plan, TABLE).render()
+    assert FORMULA in read_html(shown["html"]).text
+    assert r"Eq. \{2\} of \$\textbackslash{}mathcal\{L\}\_\{x\}\$ \& \{\{ more \}\}" in shown["tex"]
+    assert r"$\mathcal{L}_{x}$" in view(plan, FIGURE, scores_of(plan)).page().html
+
+
+def test_a_table_is_written_in_four_forms(small: FakePlan):
+    paths = render.write_view(small, TABLE, scores_of(small))  # type: ignore[arg-type]
     folder = small.root / "results" / "small" / "tables"
     assert paths == [folder / f"{TABLE}.{suffix}" for suffix in ("csv", "md", "tex", "html")]
     assert sorted(folder.iterdir()) == sorted(paths)
 
 
-def test_a_reason_that_only_one_cell_has_is_marked_there(small: Plan):
+def test_a_reason_that_only_one_cell_has_is_marked_there(small: FakePlan):
     lines = scored(small, STSB) + scored(
         small, {("unsup_simcse_distilbert", "cls"): [0.5]}, split="dev", sample_hash="bb"
     )
-    view = tables.table_view(small, TABLE, records_frame(lines))
-    letters = {reason: mark for mark, reason in view.reasons}
-    row = next(row for _, rows in view.groups for row in rows if row.label.text == "SimCSE-DistilBERT ([CLS])")
+    lines += scored(small, {("unsup_simcse_distilbert", "cls"): [0.5] * 3}, task="sickr", sample_hash="cc")
+    printed = view(small, TABLE, frame(lines)).printed()
+    letters = {reason: mark for mark, reason in printed.reasons}
+    row = next(row for _, rows in printed.groups for row in rows if row.label.text == "SimCSE-DistilBERT ([CLS])")
     assert row.label.mark == ""
-    assert {cell.column: mark for cell, mark in row.cells if mark} == {"stsb_dev": letters["2 of 3 seeds failed"]}
+    marks = {cell.key.split("/")[1]: cell.mark for cell in row.cells}
+    assert marks["stsb_dev"] == letters["2 of 3 seeds failed"]
+    assert marks["stsb"] == marks["sickr"] == ""
 
 
-# ----------------------------------------------------------------------------------------------------- figures
+# ------------------------------------------------------------------------------------------------------------ figures
 
 
-def test_the_figure_csv_holds_the_records(small: Plan):
-    figures.write_figure(small, FIGURE, frame_of(small))
-    frame = pd.read_csv(small.root / small.layout.figure(FIGURE, "csv"))
-    assert list(frame.columns) == [
+def test_the_figure_csv_holds_the_records(small: FakePlan):
+    written = view(small, FIGURE, scores_of(small)).drawn().frame
+    assert list(written.columns) == [
         "figure", "label", "run", "readout", "uniformity", "alignment", "colour", "n_positives", "n_sentences",
         "splits", "status", "reason",
     ]  # fmt: skip
-    lines = frame[frame["label"] == "SimCSE-DistilBERT [CLS]"]
-    assert lines["run"].tolist() == [spec.id for spec in small.specs_of("unsup_simcse_distilbert")]
+    lines = written[written["label"] == "SimCSE-DistilBERT [CLS]"]
+    assert lines["run"].tolist() == [run.id for run in small.runs_of("unsup_simcse_distilbert")]
     assert lines["uniformity"].tolist() == [-1.9] * 3
     assert lines["alignment"].tolist() == [0.3] * 3
     assert lines["colour"].tolist() == [0.53, 0.54, 0.55]
     assert set(lines["n_positives"]) == {338}
     assert set(lines["n_sentences"]) == {2900}
     assert set(lines["splits"]) == {"dev+test"}
-    failed = frame[frame["label"] == "DistilBERT first-last"].iloc[0]
+    failed = written[written["label"] == "DistilBERT first-last"].iloc[0]
     assert (failed["status"], failed["reason"]) == ("failed", "no score of uniformity, alignment")
 
 
-def test_a_figure_renders_to_the_same_bytes(small: Plan):
-    scores = frame_of(small)
-    paths = figures.write_figure(small, FIGURE, scores)
-    first = {path: path.read_bytes() for path in paths}
-    assert {path.suffix for path in paths} == {".svg", ".pdf", ".png", ".csv"}
-    figures.write_figure(small, FIGURE, scores)
-    assert first == {path: path.read_bytes() for path in paths}
-    svg = first[small.root / small.layout.figure(FIGURE, "svg")].decode()
+def test_a_figure_renders_to_the_same_bytes(small: FakePlan):
+    first, second = (view(small, FIGURE, scores_of(small)).render() for _ in range(2))
+    assert first == second
+    assert set(first) == {"svg", "pdf", "png", "csv"}
+    svg = first["svg"].decode()
     assert "SimCSE-DistilBERT [CLS]" in svg
     assert "dc:date" not in svg
-    assert " ".join(small.scale.note.split()[:3]) in svg
+    assert " ".join(NOTE.split()[:3]) in svg
 
 
-def test_labels_cover_neither_each_other_nor_the_axes(small: Plan):
-    drawing, _, _ = figures.rendered(small, FIGURE, frame_of(small))
-    axes = drawing.axes[0]
-    labels = [text for text in axes.texts if text.get_text()]
-    assert {text.get_text() for text in labels} == {"DistilBERT [CLS]", "SimCSE-DistilBERT [CLS]", "MiniLM"}
-    boxes = [text.get_window_extent() for text in labels]
-    frame = axes.get_window_extent()
+def test_labels_cover_neither_each_other_nor_the_axes(small: FakePlan):
+    drawn = view(small, FIGURE, scores_of(small)).drawn()
+    axes = drawn.drawing.axes[0]
+    labels = [label for label in axes.texts if label.get_text()]
+    assert {label.get_text() for label in labels} == {"DistilBERT [CLS]", "SimCSE-DistilBERT [CLS]", "MiniLM"}
+    boxes = [label.get_window_extent() for label in labels]
+    inside = axes.get_window_extent()
     for i, box in enumerate(boxes):
-        assert frame.x0 <= box.x0 < box.x1 <= frame.x1
-        assert frame.y0 <= box.y0 < box.y1 <= frame.y1
+        assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+        assert inside.y0 <= box.y0 < box.y1 <= inside.y1
         assert not any(box.overlaps(other) for other in boxes[i + 1 :])
 
 
-def test_a_figure_without_any_score_is_still_drawn(small: Plan):
-    assert len(figures.write_figure(small, FIGURE, records_frame([]))) == 4
+@pytest.mark.parametrize("key", [FIGURE, "simcse_figure_f1"])
+def test_a_figure_without_any_score_is_still_drawn(small: FakePlan, key: str):
+    assert "no point of this figure has a score" in view(small, key).page().html
 
 
-def test_training_curves_come_from_the_runs_own_records(small: Plan):
+def test_a_figure_is_written_in_three_formats_with_its_numbers(small: FakePlan):
+    paths = render.write_view(small, "simcse_figure_f1", frame([]))  # type: ignore[arg-type]
+    assert [path.suffix for path in paths] == [".svg", ".pdf", ".png", ".csv"]
+    starts = [path.read_bytes()[:4] for path in paths]
+    assert starts[:3] == [b"<?xm", b"%PDF", b"\x89PNG"]
+    assert paths[3].read_text().startswith("figure,panel,label,run,readout,index,value")
+
+
+STUDY = pd.DataFrame({"label": "free", "step": [0, 10], "loss": [8.0, 1.0], "own_cosine": 0.1, "cross_cosine": 0.0})
+
+
+def test_training_curves_come_from_the_runs_own_records(small: FakePlan, monkeypatch: pytest.MonkeyPatch):
     key, variant = "analogy_figure_loss", "analogy_distilbert"
-    plan = Plan("small", root=small.root)
-    wanted = next(p for p in plan.figure(key).points if p.variant == variant)
-    with mock.patch.object(Plan, "run_missing", return_value=None):
-        first, second = plan.specs_of(variant)[:2]
-        for spec, loss in ((first, -3.0), (second, -4.0)):
-            curve = [
-                {"step": 0, "loss": None, "dev": 0.29},
-                {"step": 5, "loss": loss, "dev": 0.4, "cross_cosine": 0.9, "own_cosine": 0.9},
-            ]
-            write_json(plan.root / plan.layout.run(spec.id) / "run.json", {"run": spec.id, "curve": curve})
-        drawing, frame, absent = figures.rendered(plan, key, records_frame([]))
-    assert len(drawing.axes) == 4
-    assert frame[frame["step"] == 5]["loss"].tolist() == [-3.0, -4.0]
-    assert set(frame["label"]) == {wanted.label}
-    assert absent["e1 - e2, cross-relation"] == "not trained"
-    lines = drawing.axes[3].get_lines()
-    assert [[round(float(y), 9) for y in line.get_ydata()] for line in lines] == [[29.0, 40.0]] * 2
+    monkeypatch.setattr(curves, "free_curves", lambda _: STUDY)
+    first, second = small.runs_of(variant)[:2]
+    for run, loss in ((first, -3.0), (second, -4.0)):
+        curve = [
+            {"step": 0, "loss": None, "dev": 0.29},
+            {"step": 5, "loss": loss, "dev": 0.4, "cross_cosine": 0.9, "own_cosine": 0.9},
+        ]
+        write_json(small.root / run.artifact.folder / "run.json", {"run": run.id, "curve": curve})
+    assert set(small.view(key).needs.runs) > {first.id, second.id}
+    drawn = view(small, key).drawn()
+    numbers = drawn.frame
+    assert numbers[numbers["step"] == 5]["loss"].tolist() == [-3.0, -4.0]
+    assert set(numbers["run"]) == {first.id, second.id, curves.FREE}
+    assert set(numbers["label"]) == {"e1 - e2, third pairs (paper)", "free"}
+    assert drawn.absent["e1 - e2, cross-relation"] == "not trained"
     # Free vectors have a row of their own, without a dev score.
-    free = pd.DataFrame({"label": "free", "step": [0, 10], "loss": [8.0, 1.0], "own_cosine": 0.1, "cross_cosine": 0.0})
-    (plan.root / plan.layout.study(key)).parent.mkdir(parents=True)
-    free.to_csv(plan.root / plan.layout.study(key), index=False)
-    with mock.patch.object(Plan, "run_missing", return_value=None):
-        drawing, frame, _ = figures.rendered(plan, key, records_frame([]))
-    assert [axes.get_visible() for axes in drawing.axes] == [True, True, True, False, *[True] * 4]
-    assert drawing.axes[0].get_lines()[0].get_ydata().tolist() == [8.0, 1.0]
-    assert set(frame["run"]) == {first.id, second.id, figures.FREE}
+    axes = drawn.drawing.axes
+    assert [each.get_visible() for each in axes] == [True, True, True, False, *[True] * 4]
+    assert axes[0].get_lines()[0].get_ydata().tolist() == [8.0, 1.0]
+    assert [[round(float(y), 9) for y in line.get_ydata()] for line in axes[7].get_lines()] == [[29.0, 40.0]] * 2
 
 
-def test_a_data_sets_table_shows_its_columns_in_four_forms(small: Plan):
-    frame = pd.DataFrame({"relation": ["E01", "E01", "L02"], "name": ["a:b", "a:b", "c_d:e&f"], "word_pairs": [1, 2, 3],
-                          "found": [1, 1, 1], "kept": [1, 1, 1], "definition_pairs": [4, 5, 6]})  # fmt: skip
-    path = small.root / small.layout.analogy("sizes.csv")
-    path.parent.mkdir(parents=True)
-    frame.to_csv(path, index=False)
-    texts = {path.suffix: path.read_text() for path in frames.write_frame(small, "analogy_table_2")}
-    assert texts[".csv"].splitlines()[0] == "Id,Relation,Word pairs,Both found,Kept,Definition pairs"
-    assert "L02,c_d:e&f,3,1,1,6" in texts[".csv"]
-    # For people words of several parts are written as words.
-    assert r"c d:e\&f" in texts[".tex"]
-    assert "| L02 | c d:e&f | 3 | 1 | 1 | 6 |" in texts[".md"]
-    assert "<td>c d:e&amp;f</td>" in texts[".html"]
-    spec = small.registry.frames["analogy_table_2"].model_copy(update={"per_relation": 1, "relations": ["E01"]})
-    assert frames.shown_frame(spec, path)["Definition pairs"].tolist() == [4]
-    frame.drop(columns="kept").to_csv(path, index=False)
-    with pytest.raises(SembenchError, match="lacks the column 'kept'"):
-        frames.write_frame(small, "analogy_table_2")
+def test_singular_values_are_read_from_predictions(small: FakePlan):
+    key = "simcse_figure_f1"
+    values = {"distilbert": [[1.0, 0.5, 0.2]], "unsup_simcse_distilbert": [[1.0, 0.8, 0.6], [1.0, 0.6, 0.4]]}
+    for needed in small.view(key).needs.scores:
+        run = small.run(needed.run)
+        number = [each.id for each in small.runs_of(run.variant)].index(run.id)
+        if needed.readout in ("first_last", "cls") and number < len(values.get(run.variant, [])):
+            artifact = small.score(needed)
+            path = small.root / artifact.folder / artifact.files[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shown = values[run.variant][number]
+            lines = [{"split": "pdata", "index": i, "value": value} for i, value in enumerate(shown)]
+            pd.DataFrame([*lines, {"split": "other", "index": 0, "value": 9.0}]).to_parquet(path)
+            path.with_name(artifact.files[0]).touch()
+            seal(small.root, artifact)
+    drawn = view(small, key).drawn()
+    left = drawn.drawing.axes[0].get_lines()
+    assert {line.get_label(): list(line.get_ydata()) for line in left} == {
+        "DistilBERT": [1.0, 0.5, 0.2],
+        "SimCSE-DistilBERT": [pytest.approx(value) for value in (1.0, 0.7, 0.5)],  # mean of two seeds
+    }
+    assert len(drawn.frame) == 9
+    assert drawn.absent["Unsupervised: DistilBERT-whitening"] == "no singular values: the run failed"
 
 
 def test_a_curve_may_lack_anything():
-    assert figures.training_chart({}) is None
-    assert figures.training_chart({"curve": [{"step": 0}], "losses": []}) is None
-    assert figures.training_chart({"curve": [{"step": 0, "dev": 0.3}]}) is not None
-    long = figures.training_chart({"losses": [1.0, 3.0] * 2000})
+    assert drawing.training_chart({}) is None
+    assert drawing.training_chart({"curve": [{"step": 0}], "losses": []}) is None
+    assert drawing.training_chart({"curve": [{"step": 0, "dev": 0.3}]}) is not None
+    long = drawing.training_chart({"losses": [1.0, 3.0] * 2000})
     assert long is not None
     (line,) = long.axes[0].lines
-    assert len(line.get_ydata()) == 400
-    assert set(line.get_ydata()) == {2.0}  # each point is the mean of five pairs
+    shown = np.asarray(line.get_ydata())
+    assert len(shown) == 400
+    assert set(shown.tolist()) == {2.0}  # each point is the mean of five pairs
 
 
-# -------------------------------------------------------------------------------------------------------- page
+# ---------------------------------------------------------------------------------------------------- data-set tables
 
+
+def sizes(plan: FakePlan, drop: str = "") -> Path:
+    made = pd.DataFrame({"relation": ["E01", "E01", "L02"], "name": ["a:b", "a:b", "c_d:e&f"], "word_pairs": [1, 2, 3],
+                         "found": [1, 1, 1], "kept": [1, 1, 1], "definition_pairs": [4, 5, 6]})  # fmt: skip
+    path = plan.root / plan.data("dsbats_sn").folder / "sizes.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made.drop(columns=drop or []).to_csv(path, index=False)
+    return path
+
+
+def test_a_data_sets_table_shows_its_columns_in_four_forms(small: FakePlan):
+    key = "analogy_table_2"
+    assert view(small, key).page() is None  # nothing to show before the data set is made
+    sizes(small)
+    shown = view(small, key).render()
+    assert shown["csv"].splitlines()[0] == "Id,Relation,Word pairs,Both found,Kept,Definition pairs"
+    assert "L02,c_d:e&f,3,1,1,6" in shown["csv"]
+    # For people words of several parts are written as words.
+    assert r"c d:e\&f" in shown["tex"]
+    assert "| L02 | c d:e&f | 3 | 1 | 1 | 6 |" in shown["md"]
+    assert "<td>c d:e&amp;f</td>" in shown["html"]
+    assert small.view(key).needs == Needs(data=("dsbats_sn",))
+
+
+def test_a_data_sets_table_can_be_cut(small: FakePlan):
+    sizes(small)
+    table_2 = small.registry.views["analogy_table_2"].chosen
+    config = table_2.config.model_copy(
+        update={"where": {"relation": ["E01"]}, "first_per": SimpleNamespace(column="relation", n=1)}
+    )
+    shown = table_2.plugin(config, small, frame([]), "t")
+    assert shown.frame()["Definition pairs"].tolist() == [4]
+    none = table_2.plugin(config.model_copy(update={"where": {"relation": ["L09"]}}), small, frame([]), "t")
+    assert "No row of the data set is among those that are asked for." in none.render()["md"]
+    sizes(small, drop="kept")
+    with pytest.raises(SembenchError, match="lacks the column 'kept'"):
+        view(small, "analogy_table_2").render()
+
+
+# --------------------------------------------------------------------------------------------------------------- page
 
 RUN = {
     "versions": {"python": "3.11.2", "torch": "2.13.0"},
@@ -520,94 +1024,273 @@ RUN = {
 }
 
 
-def with_files(plan: Plan) -> Plan:
-    """Write a run.json and a manifest as training and fetching do."""
-    run = plan.root / plan.layout.run(plan.specs_of("unsup_simcse_distilbert")[0].id) / "run.json"
-    manifest = plan.root / "results" / "data" / "sets" / "sts_benchmark" / "manifest.json"
-    fetched = {
-        "source": {"kind": "pypi", "origin": "some-package==1.0.3"},
-        "files": [{"name": "dev.csv", "sha256": "12" * 32, "bytes": 10, "rows": 1500}],
-        "fetched": "2025-01-01T00:00:00+00:00",
+def with_files(plan: FakePlan) -> FakePlan:
+    """Write a run.json and the record of a data set as training and fetching do."""
+    run = plan.root / plan.runs_of("unsup_simcse_distilbert")[0].artifact.folder / "run.json"
+    fetched = plan.data("sts_benchmark")
+    made = {
+        "key": fetched.key,
+        "files": {"dev.csv": "12" * 32},
+        "inputs": [],
+        "facts": {"source": {"kind": "pypi", "origin": "some-package==1.0.3"}},
+        "made": "2025-01-01T00:00:00+00:00",
     }
-    for path, value in ((run, RUN), (manifest, fetched)):
+    for path, value in ((run, RUN), (plan.root / fetched.record, made)):
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(value), encoding="utf-8")
     return plan
 
 
-def embedded(text: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="provenance-data">(.*?)</script>', text, flags=re.S)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakePlan, pd.DataFrame, str]]:
+    """Return a plan with files, its scores, and the page made of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coordinates, "tasks_of", tasks_of)
+        plan = with_files(FakePlan("small", project(tmp_path_factory.mktemp("site")), [42, 43, 44]))
+        plan.lacking |= {f"sts/{task}": f"data set {task}: needs a mirror folder" for task in STS}
+        yield plan, scores_of(plan), rendered(plan, scores_of(plan))
+
+
+def without_figures(plan: FakePlan) -> FakePlan:
+    for path in (plan.root / "registry" / "figures").iterdir():
+        path.unlink()
+    return FakePlan(plan.name, plan.root, plan.seeds, plan.papers)
+
+
+def rendered(plan: FakePlan, given: pd.DataFrame) -> str:
+    return page.render_page(plan, given)  # type: ignore[arg-type]
+
+
+def embedded(shown: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="provenance-data">(.*?)</script>', shown, flags=re.S)
     assert found
-    return json.loads(found[1], parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    known: dict[str, Any] = json.loads(found[1], parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    return known
 
 
-def test_every_cell_has_its_provenance_on_the_page(small: Plan):
-    text = page.write_page(with_files(small), frame_of(small)).read_text(encoding="utf-8")
-    known = embedded(text)
-    built = cells.build_cells(small, TABLE, frame_of(small))
-    assert set(known["cells"]) == {f"{TABLE}/{cell.row}/{cell.column}" for cell in built}
-    buttons = [attrs["data-cell"] for tag, attrs in read_html(text).tags if tag == "button" and "data-cell" in attrs]
-    assert sorted(buttons) == sorted(f"{cell.row}/{cell.column}" for cell in built)
+def records(known: dict[str, Any], entry: dict[str, Any], column: str) -> list[Any]:
+    place = known["records"]["columns"].index(column)
+    return [known["records"]["rows"][str(label)][place] for label in entry["records"]]
+
+
+def test_every_cell_has_its_provenance_on_the_page(site: tuple[FakePlan, pd.DataFrame, str]):
+    small, given, shown = site
+    known = embedded(shown)
+    found = {
+        key: built(small, key, given) for key in small.chosen_views() if isinstance(view(small, key), scores.Scores)
+    }
+    expected = {f"{key}/{cell.row}/{cell.column}" for key, of_table in found.items() for cell in of_table}
+    assert set(known["cells"]) == expected
+    buttons = [attrs["data-cell"] for tag, attrs in read_html(shown).tags if tag == "button" and "data-cell" in attrs]
+    assert sorted(str(name) for name in buttons) == sorted(name.partition("/")[2] for name in expected)
     entry = known["cells"][f"{TABLE}/unsup_distilbert_cls/stsb"]
-    assert [line["value"] for line in entry["records"]] == [0.53, 0.54, 0.55]
-    assert {line["precision"] for line in entry["records"]} == {"fp32"}
-    run = small.specs_of("unsup_simcse_distilbert")[0]
-    assert entry["records"][0]["file"] == str(small.scores(run.id, "sts"))
-    assert known["runs"][run.id]["recipe"]["recipe"]["learning_rate"] == 3e-4
+    assert records(known, entry, "value") == [0.53, 0.54, 0.55]
+    assert set(records(known, entry, "precision")) == {"fp32"}
+    run = small.runs_of("unsup_simcse_distilbert")[0]
+    assert records(known, entry, "file")[0] == str(small.score(ScoreKey(run.id, "cls", "sts", "stsb")).record)
+    assert known["runs"][run.id]["recipe"]["learning_rate"] == 3e-4
     assert known["runs"][run.id]["run"]["versions"]["torch"] == "2.13.0"
     assert known["runs"][run.id]["run"]["best"] == {"step": 40, "dev": None}
-    assert known["runs"][run.id]["data"]["licence"]
-    assert all(name in known["runs"] for cell in built for name in cell.runs)
+    assert known["data"][known["runs"][run.id]["data"]]["licence"] == "free"
+    assert known["backbones"][known["runs"][run.id]["backbone"]]["title"] == "A data set"
+    assert all(name in known["runs"] for cell in found[TABLE] for name in cell.runs)
 
 
-def test_an_average_shows_the_records_of_its_parts(full: Plan):
+def test_a_record_is_embedded_once(site: tuple[FakePlan, pd.DataFrame, str]):
+    known = embedded(site[2])
+    named = [label for entry in known["cells"].values() for label in entry.get("records", ())]
+    assert len(named) > len(set(named)) == len(known["records"]["rows"])
+
+
+def test_an_average_shows_the_records_of_its_parts(full: FakePlan):
     lines = all_columns(full, "bert_base", "embed_last", [[0.7] * 7])
-    known = embedded(page.render_page(full, records_frame(lines)))
+    known = embedded(rendered(without_figures(full), frame(lines)))
     entry = known["cells"][f"{TABLE}/bert_base_first_last/avg"]
-    assert len(entry["records"]) == 7
+    assert len(set(records(known, entry, "task"))) == 7
     assert entry["metric"] == "mean of STS12, STS13, STS14, STS15, STS16, STS-B, SICK-R, each rounded first"
 
 
-def test_the_page_stands_alone_and_says_what_it_is(small: Plan):
-    text = page.render_page(with_files(small), frame_of(small))
-    reader = read_html(text)
+def test_a_gain_shows_the_records_of_both_rows(both: FakePlan):
+    entry = cell_of(built(both, STS_TABLE, given := frame(poolings(both))), "bert_cls_tuned", "gain")
+    assert set(given.loc[list(entry.records), "variant"]) == {"bert_base", "analogy_bert"}
+
+
+def test_the_page_stands_alone_and_says_what_it_is(site: tuple[FakePlan, pd.DataFrame, str]):
+    _, _, shown = site
+    reader = read_html(shown)
     for tag, attrs in reader.tags:
         for name in ("src", "href", "xlink:href"):
             assert (attrs.get(name) or "#").startswith(("#", "data:")), (tag, attrs)
-    assert "url(http" not in text
-    assert "@import" not in text
-    for told in (
-        small.scale.note,
+    assert "url(http" not in shown
+    assert "@import" not in shown
+    for said in (
+        NOTE,
         "does not hold",
         "cannot be tested",
         "scale=small",
         "some-package==1.0.3",
         "seed 42",
+        "Singular values",
     ):
-        assert told in reader.text
-    assert "some-machine" not in text
+        assert said in reader.text
+    assert "some-machine" not in shown
     ids = [attrs["id"] for _, attrs in reader.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
     assert {attrs["href"] for tag, attrs in reader.tags if tag == "a"} <= {f"#{name}" for name in ids}
 
 
-def test_the_page_escapes_labels_and_embedded_json(tmp_path: Path):
-    plan = with_files(rename(project(tmp_path), EVIL))
-    text = page.render_page(plan, frame_of(plan))
-    reader = read_html(text)
+def test_the_page_escapes_labels_and_embedded_json(small: FakePlan):
+    plan = without_figures(with_files(renamed(small, EVIL)))
+    shown = rendered(plan, scores_of(plan))
+    reader = read_html(shown)
     assert "img" not in {tag for tag, _ in reader.tags}
     assert sum(tag == "script" for tag, _ in reader.tags) == 2
-    assert embedded(text)["cells"][f"{TABLE}/minilm/stsb"]["row"] == EVIL
+    assert embedded(shown)["cells"][f"{TABLE}/minilm/stsb"]["row"] == EVIL
 
 
-def test_the_page_renders_to_the_same_text(small: Plan):
-    scores = frame_of(with_files(small))
-    assert page.render_page(small, scores) == page.render_page(small, scores)
+def test_the_page_renders_to_the_same_text(site: tuple[FakePlan, pd.DataFrame, str]):
+    plan, given, shown = site
+    assert rendered(plan, given) == shown
 
 
-def test_a_broken_run_record_is_named(small: Plan):
-    path = small.root / small.layout.run(small.specs_of("unsup_simcse_distilbert")[0].id) / "run.json"
+def test_a_broken_run_record_is_named(small: FakePlan):
+    path = small.root / small.runs_of("unsup_simcse_distilbert")[0].artifact.folder / "run.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"run": ', encoding="utf-8")
     with pytest.raises(SembenchError, match=r"run\.json is not a JSON mapping; delete it and run again"):
-        page.render_page(small, frame_of(small))
+        rendered(without_figures(small), frame([]))
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+@pytest.mark.parametrize("key", [key for key in registry().views if registry().views[key].chosen.kind != "frame"])
+def test_every_view_of_the_registry_is_sound(key: str):
+    entry = registry().views[key]
+    entry.chosen.plugin.check(entry.chosen.config, registry(), f"registry/{entry.folder}/{key}.yaml", key)
+
+
+ROW = {"key": "r", "label": "R", "variant": "distilbert"}
+CLAIM = {"text": "it holds", "better": "r", "worse": "r", "column": "c"}
+
+
+def rows(**given: Any) -> dict[str, Any]:
+    return {"groups": [{"heading": "H", "rows": [{**ROW, **given}]}]}
+
+
+def columns(**given: Any) -> dict[str, Any]:
+    return {"columns": [{"key": "c", "label": "C", **given}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (columns(scales=["smal"]), "column 'c': scale 'smal' is not in the registry; did you mean 'small'"),
+        (rows(scales=["ful"]), "row 'r': scale 'ful' .* did you mean 'full'"),
+        ({"claims": [{**CLAIM, "scales": ["dem"]}]}, "claim 'it holds': scale 'dem' .* did you mean 'demo'"),
+        ({"claims": [{**CLAIM, "column": "d"}]}, "claim 'it holds': column 'd' is not"),
+        ({"claims": [{**CLAIM, "worse": "s"}]}, "claim 'it holds': row 's' is not"),
+        (columns(suite="stss"), "row 'r', column 'c': suite 'stss' .* did you mean 'sts'"),
+        (columns(task="sts_b"), "task of suite sts 'sts_b' .* did you mean 'stsb'"),
+        (columns(metric="spearmann"), "metric 'spearmann' .* did you mean 'spearman'"),
+        (columns(metric="accuracy"), "metric of sts/stsb 'accuracy' is not"),
+        (columns(split="tset"), "split of sts/stsb 'tset' .* did you mean 'test'"),
+        (columns(aggregation="wmeans"), "aggregation of sts/stsb 'wmeans' .* did you mean 'wmean'"),
+        (columns(subset="tests"), "subset of sts/stsb 'tests' .* did you mean 'test'"),
+        (rows(variant="distilbertt"), "variant 'distilbertt' .* did you mean 'distilbert'"),
+        (rows(variant="unsup_simcse"), "variant 'unsup_simcse' is only a base; name one that extends it"),
+        (rows(readout="first_lasst"), "read-out 'first_lasst' .* did you mean 'first_last'"),
+        (rows(readout="first_last.whitening_nly"), "transform 'whitening_nly' .* did you mean 'whitening_nli'"),
+        (rows(paper="minilmm"), "row of registry/paper_values.csv 'minilmm' is not"),
+        (rows(before="s"), "row 's' is not"),
+        (rows(before="r"), "row 'r': it is compared with itself"),
+        (rows(after="s"), "row 's' is not"),
+        (rows(cells={"d": {"readout": "cls"}}), "row 'r', cells: column 'd' is not"),
+        (rows(variant=None), "row 'r', column 'c': no variant is given; add the key 'variant'"),
+        ({"columns": [{"key": "c", "label": "C"}] * 2}, "column 'c' is given twice"),
+        ({"groups": [{"heading": "H", "rows": [ROW, ROW]}]}, "row 'r' is given twice"),
+        (columns(gain_of="d"), "column 'c': column 'd' is not"),
+    ],
+)
+def test_references_of_a_table_are_checked(given: dict[str, Any], message: str):
+    with pytest.raises(SembenchError, match=message):
+        scores.Scores.check(table(**given), registry(), "registry/tables/t.yaml", "t")  # type: ignore[arg-type]
+
+
+def test_a_column_is_one_thing():
+    for given in ({"mean_of": ["d"], "task": "stsb"}, {"mean_of": ["d"], "gain_of": "d"}):
+        with pytest.raises(SembenchError, match="takes coordinates, mean_of or gain_of; keep one of them"):
+            table(**columns(**given))
+
+
+def test_means_and_gains_are_one_step():
+    parts = [
+        {"key": "c", "label": "C"},
+        {"key": "m", "label": "M", "mean_of": ["c"]},
+        {"key": "g", "label": "G", "gain_of": "m"},
+    ]
+    check = functools.partial(scores.Scores.check, registry=registry(), where="t.yaml", key="t")  # type: ignore[arg-type]
+    check(table(columns=parts))
+    with pytest.raises(SembenchError, match="mean_of must name columns with coordinates of their own"):
+        check(table(columns=[*parts, {"key": "n", "label": "N", "mean_of": ["m"]}]))
+    with pytest.raises(SembenchError, match="gain_of must not name a gain, which 'g' is"):
+        check(table(columns=[*parts, {"key": "n", "label": "N", "gain_of": "g"}]))
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "message"),
+    [("s", "c", "row of t 's' is not"), ("r", "d", "column of t 'd' is not")],
+)
+def test_paper_values_name_rows_and_columns_that_there_are(row: str, column: str, message: str):
+    known = FakeRegistry(PROJECT)
+    known.paper_values = (PaperValue("simcse", "t", row, column, 1.0, ""),)
+    with pytest.raises(SembenchError, match=message):
+        scores.Scores.check(table(), known, "t.yaml", "t")  # type: ignore[arg-type]
+    figure = known.views[FIGURE].chosen
+    known.paper_values = (PaperValue("simcse", FIGURE, row, column, 1.0, ""),)
+    with pytest.raises(SembenchError, match="shows no numbers of a paper"):
+        figure.plugin.check(figure.config, known, f"registry/figures/{FIGURE}.yaml", FIGURE)
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "message"),
+    [
+        (FIGURE, "variant: minilm,", "variant: miniml,", "point 'MiniLM': variant 'miniml' .* did you mean 'minilm'"),
+        (FIGURE, "suite: geometry", "suite: geometri", "suite 'geometri' .* did you mean 'geometry'"),
+        (
+            FIGURE,
+            "readout: cls, scales: [full]",
+            "readout: cls, scales: [fulll]",
+            "scale 'fulll' .* did you mean 'full'",
+        ),
+        ("simcse_figure_f1", "split: pdata", "split: pdato", "split of spectrum/stsb 'pdato' .* did you mean 'pdata'"),
+        (
+            "analogy_figure_loss",
+            "variant: analogy_bert,",
+            "variant: analogy_bret,",
+            "variant 'analogy_bret' .* 'analogy_bert'",
+        ),
+    ],
+)
+def test_references_of_a_figure_are_checked(small: FakePlan, key: str, old: str, new: str, message: str):
+    plan = rewritten(small, key, old, new, "figures")
+    chosen = plan.registry.views[key].chosen
+    with pytest.raises(SembenchError, match=message):
+        chosen.plugin.check(chosen.config, plan.registry, f"registry/figures/{key}.yaml", key)
+
+
+def test_columns_of_recipes_are_keys_of_recipes(small: FakePlan):
+    plan = rewritten(small, "simcse_table_a1", "path: objective.temperature", "path: objektive.temperature")
+    chosen = plan.registry.views["simcse_table_a1"].chosen
+    with pytest.raises(SembenchError, match=r"key of a recipe 'objektive' .* did you mean 'objective'"):
+        recipes.Recipes.check(chosen.config, plan.registry, "t.yaml", "simcse_table_a1")  # type: ignore[arg-type]
+
+
+def test_planning_loads_no_heavy_library():
+    code = (
+        "import sys; from sembench.core.plugin import VIEWS\n"
+        "for kind in VIEWS.modules: VIEWS.get(kind)\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'numpy', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=PROJECT)

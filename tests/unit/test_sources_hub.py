@@ -17,7 +17,7 @@ import pytest
 
 from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
-from sembench.sources import Site, fetch_dataset
+from tests.fetching import Place
 
 OLD, NEW = "a" * 40, "b" * 40
 FILES = {
@@ -97,11 +97,11 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(root=tmp_path, data=tmp_path / "data")
+def site(tmp_path: Path) -> Place:
+    return Place(tmp_path)
 
 
-def fetch(site: Site, key: str = "tiny", **source: Any) -> dict[str, Any]:
+def fetch(site: Place, key: str = "tiny", **source: Any) -> dict[str, Any]:
     tiny = Dataset.model_validate(
         {
             "title": "Tiny",
@@ -117,50 +117,50 @@ def fetch(site: Site, key: str = "tiny", **source: Any) -> dict[str, Any]:
             ],
         }
     )
-    return fetch_dataset(key, tiny, site, ["hub"])
+    return site.fetch(key, tiny, ["hub"])
 
 
-def test_a_branch_is_locked_to_its_commit_on_first_use(hub: Hub, site: Site) -> None:
-    manifest = fetch(site)
-    assert manifest["source"] == {"kind": "hub", "origin": f"owner/tiny@{OLD}"}
+def test_a_branch_is_locked_to_its_commit_on_first_use(hub: Hub, site: Place) -> None:
+    record = fetch(site)
+    assert record["facts"]["source"] == {"kind": "hub", "origin": f"owner/tiny@{OLD}"}
     assert (site.folder("tiny") / "config.json").read_bytes() == b'{"old": 1}'
     assert (site.folder("tiny") / "nouns.txt").read_bytes() == b"cat\tcats\n"
-    assert sorted(path.name for path in site.folder("tiny").iterdir()) == ["config.json", "manifest.json", "nouns.txt"]
+    assert sorted(path.name for path in site.folder("tiny").iterdir()) == ["config.json", "made.json", "nouns.txt"]
     assert not any("big.bin" in path for path in hub.seen)
-    assert all(path.suffix == ".lock" for path in site.cache.iterdir())
-    assert json.loads(site.locks.read_text())["owner/tiny@main"]["commit"] == OLD
+    assert all(path.suffix == ".lock" for path in site.site.cache.iterdir())
+    assert json.loads(site.site.locks.read_text())["owner/tiny@main"]["commit"] == OLD
     hub.head = NEW
-    assert fetch(site, "again")["source"]["origin"] == f"owner/tiny@{OLD}"
+    assert fetch(site, "again")["facts"]["source"]["origin"] == f"owner/tiny@{OLD}"
     assert (site.folder("again") / "config.json").read_bytes() == b'{"old": 1}'
 
 
-def test_a_commit_is_taken_as_it_is(hub: Hub, site: Site) -> None:
-    assert fetch(site, revision=NEW, repo_type="dataset")["source"]["origin"] == f"owner/tiny@{NEW}"
+def test_a_commit_is_taken_as_it_is(hub: Hub, site: Place) -> None:
+    assert fetch(site, revision=NEW, repo_type="dataset")["facts"]["source"]["origin"] == f"owner/tiny@{NEW}"
     assert (site.folder("tiny") / "config.json").read_bytes() == b'{"new": 1}'
-    assert set(json.loads(site.locks.read_text())) == {"tiny/config.json", "tiny/nouns.txt"}
+    assert set(json.loads(site.site.locks.read_text())) == {"tiny/config.json", "tiny/nouns.txt"}
     assert not any("/revision/" in path for path in hub.seen)
 
 
-def test_an_unknown_repository_is_one_sentence(hub: Hub, site: Site) -> None:
+def test_an_unknown_repository_is_one_sentence(hub: Hub, site: Place) -> None:
     with pytest.raises(SembenchError, match=r"'tiny'.*owner/none@main did not arrive \(Repo.*NotFound") as caught:
         fetch(site, repo="owner/none")
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_member_is_named(hub: Hub, site: Site) -> None:
+def test_a_missing_member_is_named(hub: Hub, site: Place) -> None:
     with pytest.raises(SembenchError, match=r"nowhere\.json cannot be read"):
         fetch(site, members={"config.json": "nowhere.json"})
-    assert all(path.suffix == ".lock" for path in site.cache.iterdir())
+    assert all(path.suffix == ".lock" for path in site.site.cache.iterdir())
 
 
-def test_a_hub_that_does_not_answer(hub: Hub, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_does_not_answer(hub: Hub, site: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(SembenchError, match=r"owner/tiny@main did not arrive \(\w*Connect"):
         fetch(site)
 
 
 @pytest.mark.parametrize("printed", ["", '{"error": "OSError: full", "errno": 28}'])
-def test_a_process_that_ends_badly(site: Site, monkeypatch: pytest.MonkeyPatch, printed: str) -> None:
+def test_a_process_that_ends_badly(site: Place, monkeypatch: pytest.MonkeyPatch, printed: str) -> None:
     answer = subprocess.CompletedProcess([], 1, printed)
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: answer)
     if printed:

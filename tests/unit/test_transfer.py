@@ -1,9 +1,8 @@
-"""The batched classifiers against a plain loop over fits, folds and F1 against scikit-learn, and the reader of MRPC."""
+"""The batched classifiers against a plain loop over fits, the schemes of SentEval step by step, and the protocol."""
 
 from __future__ import annotations
 
 import copy
-import os
 from pathlib import Path
 
 import numpy as np
@@ -13,34 +12,14 @@ from sklearn.metrics import f1_score as sklearn_f1
 from sklearn.model_selection import StratifiedKFold
 
 from sembench.core.errors import SembenchError
-from sembench.evaluation.pairs import Pairs
-from sembench.evaluation.transfer import (
-    Job,
-    Settings,
-    f1_score,
-    fit,
-    fold_jobs,
-    held_out_job,
-    pair_features,
-    predict,
-    read_mrpc,
-    sorted_as_senteval,
-    stratified_folds,
-    train_test,
-    transfer_records,
-)
+from sembench.core.plugin import PROTOCOLS
+from sembench.evaluation.features import pair_features
+from sembench.evaluation.folds import Job, fold_jobs, held_out_job, stratified_folds
+from sembench.evaluation.probes import Settings, fit, predict
+from sembench.evaluation.protocol import Protocol, Source
+from sembench.evaluation.protocols.transfer import Transfer
+from sembench.evaluation.schemes import Choice, accuracy_of, f1_score, nested, train_test
 from sembench.registry.models import Dataset
-
-MRPC = Dataset.model_validate(
-    {
-        "title": "MRPC",
-        "licence": "l",
-        "files": [{"name": f"msr_paraphrase_{part}.txt", "header": True} for part in ("train", "test")],
-        "sources": [{"kind": "fixture"}],
-    }
-)
-HEADER = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
-
 
 # ------------------------------------------------------------------------------------------------- folds and F1
 
@@ -61,7 +40,7 @@ def test_a_rare_label_is_an_error() -> None:
 
 def test_too_few_rows_to_hold_any_out() -> None:
     with pytest.raises(SembenchError, match="19 rows are too few"):
-        held_out_job(19, Settings())
+        held_out_job(np.arange(19), 0.05, 1111)
 
 
 def test_f1_is_that_of_scikit_learn() -> None:
@@ -100,6 +79,10 @@ def one_fit(features: np.ndarray, labels: np.ndarray, job: Job, l2: float, setti
     return torch.cat([kept.weight.T, kept.bias[None]]).detach(), best, checks
 
 
+def jobs_of(labels: np.ndarray, folds: int) -> list[Job]:
+    return fold_jobs(labels, np.arange(len(labels)), folds, 1111)
+
+
 def noisy(rows: int, width: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(rows, width))
@@ -108,26 +91,37 @@ def noisy(rows: int, width: int, classes: int, seed: int = 0) -> tuple[np.ndarra
 
 
 @pytest.mark.parametrize(
-    ("rows", "classes", "settings"),
+    ("rows", "classes", "folds", "settings"),
     [
         # 61 rows in 5 folds: training sides of 48 and 49 rows, so with batches of 16 only some jobs have a fourth batch.
-        (61, 2, Settings(folds=5, batch_size=16, learning_rate=0.02, tenacity=2, epoch_size=2, max_epoch=60)),
-        (50, 3, Settings(folds=3, batch_size=7, learning_rate=0.1, tenacity=0, epoch_size=1, max_epoch=200)),
-        (90, 2, Settings(folds=2, batch_size=64, learning_rate=0.001, tenacity=5, epoch_size=4, max_epoch=12)),
+        (61, 2, 5, Settings(batch_size=16, learning_rate=0.02, tenacity=2, epoch_size=2, max_epoch=60)),
+        (50, 3, 3, Settings(batch_size=7, learning_rate=0.1, tenacity=0, epoch_size=1, max_epoch=200)),
+        (90, 2, 2, Settings(batch_size=64, learning_rate=0.001, tenacity=5, epoch_size=4, max_epoch=12)),
     ],
 )
-def test_fits_together_equal_fits_one_by_one(rows: int, classes: int, settings: Settings) -> None:
+def test_fits_together_equal_fits_one_by_one(rows: int, classes: int, folds: int, settings: Settings) -> None:
     features, labels = noisy(rows, 6, classes)
     l2 = (1e-4, 1e-1, 1.0)
-    found = fit(features, labels, fold_jobs(labels, settings), l2, settings)
+    found = fit(features, labels, jobs_of(labels, folds), l2, settings)
     for place, strength in enumerate(l2):
         # Jobs made anew for every strength: SentEval sets the seed for every fit.
-        for number, job in enumerate(fold_jobs(labels, settings)):
+        for number, job in enumerate(jobs_of(labels, folds)):
             weights, best, checks = one_fit(features, labels, job, strength, settings)
             torch.testing.assert_close(found.weights[number, place], weights, rtol=1e-9, atol=1e-11)
             assert found.accuracy[number, place] == pytest.approx(best, abs=1e-12)
             assert found.checks[number, place] == checks
     assert len(set(found.checks.ravel().tolist())) > 1 or settings.max_epoch == 12
+
+
+def test_each_job_can_have_a_strength_of_its_own() -> None:
+    settings = Settings(batch_size=16, learning_rate=0.02, tenacity=1, epoch_size=1, max_epoch=20)
+    features, labels = noisy(70, 4, 2)
+    strengths = np.array([[1e-4], [1e-1], [1.0]])
+    found = fit(features, labels, jobs_of(labels, 3), strengths, settings)
+    for number, job in enumerate(jobs_of(labels, 3)):
+        weights, best, _ = one_fit(features, labels, job, float(strengths[number, 0]), settings)
+        torch.testing.assert_close(found.weights[number, 0], weights, rtol=1e-9, atol=1e-11)
+        assert found.accuracy[number, 0] == pytest.approx(best, abs=1e-12)
 
 
 def test_the_held_out_job_splits_and_orders_as_senteval() -> None:
@@ -136,23 +130,23 @@ def test_the_held_out_job_splits_and_orders_as_senteval() -> None:
     generator = np.random.RandomState(1111)
     order = generator.permutation(100)
     weights, best, _ = one_fit(features, labels, Job(order[5:], order[:5], generator), 1e-3, settings)
-    found = fit(features, labels, [held_out_job(100, settings)], [1e-3], settings)
+    found = fit(features, labels, [held_out_job(np.arange(100), 0.05, 1111)], [1e-3], settings)
     torch.testing.assert_close(found.weights[0, 0], weights, rtol=1e-9, atol=1e-11)
     assert found.accuracy[0, 0] == pytest.approx(best)
 
 
 def test_the_count_of_bad_checks_is_never_reset() -> None:
     # With a step of nearly nothing every check but the first is bad: one good and tenacity + 1 bad ones.
-    settings = Settings(folds=2, learning_rate=1e-30, tenacity=3)
+    settings = Settings(learning_rate=1e-30, tenacity=3)
     features, labels = noisy(40, 3, 2)
-    assert set(fit(features, labels, fold_jobs(labels, settings), (1e-5,), settings).checks.ravel()) == {5}
+    assert set(fit(features, labels, jobs_of(labels, 2), (1e-5,), settings).checks.ravel()) == {5}
 
 
 def test_no_check_beyond_the_last_epoch() -> None:
     # Rounds begin at epochs 0, 4 and 8; that at 12 would be beyond 10.
-    settings = Settings(folds=2, tenacity=99, epoch_size=4, max_epoch=10)
+    settings = Settings(tenacity=99, epoch_size=4, max_epoch=10)
     features, labels = noisy(40, 3, 2)
-    assert set(fit(features, labels, fold_jobs(labels, settings), (1e-5,), settings).checks.ravel()) == {3}
+    assert set(fit(features, labels, jobs_of(labels, 2), (1e-5,), settings).checks.ravel()) == {3}
 
 
 def test_the_global_generators_stay_untouched() -> None:
@@ -160,28 +154,67 @@ def test_the_global_generators_stay_untouched() -> None:
     expected = torch.rand(3)
     torch.manual_seed(5)
     features, labels = noisy(40, 3, 2)
-    train_test((features, labels), features, Settings(folds=2, max_epoch=0))
+    train_test(features, labels, features, Choice(folds=2), Settings(max_epoch=0))
     torch.testing.assert_close(torch.rand(3), expected)
 
 
-# ------------------------------------------------------------------------------------------------- the protocol
+# ------------------------------------------------------------------------------------------- SentEval's two schemes
+
+SMALL = Settings(batch_size=16, learning_rate=0.01, tenacity=1, epoch_size=1, max_epoch=20)
+L2 = (1e-5, 1e-4, 1e-3, 1e-2)
 
 
-def test_the_scheme_equals_a_plain_run() -> None:
-    settings = Settings(folds=3, batch_size=16, learning_rate=0.01, tenacity=1, epoch_size=1, max_epoch=20)
-    features, labels = noisy(120, 5, 2, seed=3)
-    test, _ = noisy(50, 5, 2, seed=4)
+def cross_validated(features, labels, folds: int, settings: Settings) -> tuple[float, float]:
+    """The strength that SentEval chooses on some rows, one fit after the other, and its accuracy in percent."""
     means = []
-    for strength in settings.l2:
-        split = StratifiedKFold(3, shuffle=True, random_state=1111).split(features, labels)
-        jobs = [Job(train, dev, np.random.RandomState(1111)) for train, dev in split]
-        means.append(round(100 * np.mean([one_fit(features, labels, job, strength, settings)[1] for job in jobs]), 2))
-    strength = settings.l2[int(np.argmax(means))]
-    weights, _, _ = one_fit(features, labels, held_out_job(120, settings), strength, settings)
-    found = train_test((features, labels), test, settings)
+    for strength in L2:
+        scores = []
+        for train, dev in StratifiedKFold(folds, shuffle=True, random_state=1111).split(features, labels):
+            job = Job(train, dev, np.random.RandomState(1111))
+            scores.append(one_fit(features, labels, job, strength, settings)[1])
+        means.append(round(100 * np.mean(scores), 2))
+    return L2[int(np.argmax(means))], max(means)
+
+
+def final(features, labels, strength: float, settings: Settings) -> torch.Tensor:
+    """The weights of SentEval's last fit: five percent of a permutation are checked, the others trained on."""
+    generator = np.random.RandomState(1111)
+    order = generator.permutation(len(labels))
+    cut = int(0.05 * len(labels))
+    return one_fit(features, labels, Job(order[cut:], order[:cut], generator), strength, settings)[0]
+
+
+@pytest.mark.parametrize("classes", [2, 6])
+def test_train_and_test_equal_a_plain_run(classes: int) -> None:
+    features, labels = noisy(180, 5, classes, seed=3)
+    test, gold = noisy(50, 5, classes, seed=4)
+    strength, accuracy = cross_validated(features, labels, 3, SMALL)
+    [found] = train_test(features, labels, test, Choice(folds=3), SMALL)
     assert found.l2 == strength
-    assert found.dev_accuracy == pytest.approx(max(means) / 100, abs=1e-4)
-    np.testing.assert_array_equal(found.predicted, predict(weights, test))
+    assert found.dev_accuracy == pytest.approx(accuracy / 100, abs=5e-5 + 1e-9)
+    np.testing.assert_array_equal(found.predicted, predict(final(features, labels, strength, SMALL), test))
+    assert accuracy_of([found], gold) == (found.predicted == gold).mean()
+
+
+def test_nested_folds_equal_a_plain_run() -> None:
+    """Every outer fold: its strength chosen by an inner cross-validation, its last fit, its accuracy rounded."""
+    features, labels = noisy(300, 4, 2, seed=5)
+    found = nested(features, labels, Choice(folds=3), SMALL)
+    accuracies = []
+    outer = StratifiedKFold(3, shuffle=True, random_state=1111).split(features, labels)
+    for part, (train, tested) in zip(found, outer, strict=True):
+        strength, dev = cross_validated(features[train], labels[train], 3, SMALL)
+        guesses = predict(final(features[train], labels[train], strength, SMALL), features[tested])
+        assert part.l2 == strength
+        assert part.dev_accuracy == pytest.approx(dev / 100, abs=5e-5 + 1e-9)
+        np.testing.assert_array_equal(part.rows, tested)
+        np.testing.assert_array_equal(part.predicted, guesses)
+        accuracies.append(round(100 * (guesses == labels[tested]).mean(), 2))
+    assert len({part.l2 for part in found}) > 1
+    assert accuracy_of(found, labels) == pytest.approx(np.mean(accuracies) / 100, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------- the protocol
 
 
 def test_pair_features_by_hand() -> None:
@@ -189,95 +222,90 @@ def test_pair_features_by_hand() -> None:
     np.testing.assert_allclose(pair_features(u, v), [[2.0, 2.5, 3.0, -1.0]])
 
 
-def test_rows_are_sorted_by_lengths_then_label() -> None:
-    pairs = Pairs("train", ["a b", "c", "d", "e", "f"], ["g", "h i", "j k", "l m", "n"], np.array([1.0, 1, 0, 1, 1]))
-    found = sorted_as_senteval(pairs)
-    assert found.first == ["f", "d", "c", "e", "a b"]
-    assert found.gold.tolist() == [1, 0, 1, 1, 1]
-
-
-def toy(shuffled: bool) -> tuple[Pairs, Pairs]:
-    """Pairs of equal words (paraphrases) and of different ones; shuffled: with labels that say nothing."""
-    rng = np.random.default_rng(0)
-    parts = []
-    for subset, rows in (("train", 300), ("test", 200)):
-        gold = (rng.random(rows) < 0.6).astype(float)
-        first = [f"w{i}" for i in rng.integers(0, 40, rows)]
-        second = [
-            a if g else f"w{(int(a[1:]) + 1 + i) % 40}"
-            for a, g, i in zip(first, gold, rng.integers(0, 39, rows), strict=True)
-        ]
-        parts.append(Pairs(subset, first, second, rng.permutation(gold) if shuffled else gold))
-    return parts[0], parts[1]
-
-
 def vectors(sentences) -> np.ndarray:
-    rows = [np.random.default_rng(int(sentence[1:])).normal(size=16) for sentence in sentences]
+    """The class is the first word's number; the last word is noise of its own."""
+    rows = []
+    for sentence in sentences:
+        first, last = sentence.split()[0], sentence.split()[-1]
+        rows.append(np.eye(16)[int(first[1:]) % 16] * 4 + np.random.default_rng(int(last[1:])).normal(0, 0.3, 16))
     return np.array(rows, dtype=np.float32)
 
 
+def task(folder: Path, reader: str, files: dict[str, str], **config: object) -> Protocol:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    entry = {"title": "t", "licence": "l", "files": [{"name": n} for n in files], "sources": [{"kind": "fixture"}]}
+    data = Source(folder, Dataset.model_validate(entry).model_copy(update={"reader": reader}))
+    chosen = PROTOCOLS.parse({"kind": "transfer", "folds": 3, "learning_rate": 0.02, **config}, "test")
+    return chosen.plugin(chosen.config, data)
+
+
+def found_by(protocol: Protocol) -> dict[tuple[str, str, str], float]:
+    scores, _ = protocol.score(vectors)
+    assert {score.metric for score in scores} <= set(Transfer.metrics)
+    assert len({score.sample_hash for score in scores}) == 1
+    return {(score.split, score.subset, score.metric): score.value for score in scores}
+
+
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_a_separable_task_is_solved_and_a_shuffled_one_is_not(shuffled: bool) -> None:
-    train, test = toy(shuffled)
-    records, predictions = transfer_records("mrpc", train, test, vectors, Settings(folds=3, learning_rate=0.02))
-    found = {(r["split"], r["metric"]): r["value"] for r in records}
-    gold = np.array([p["gold"] for p in predictions])
-    predicted = np.array([p["predicted"] for p in predictions])
-    assert gold.tolist() == test.gold.tolist()
+def test_pairs_a_separable_task_is_solved_and_a_shuffled_one_is_not(tmp_path: Path, shuffled: bool) -> None:
+    rng = np.random.default_rng(0)
+    files = {}
+    for split, rows in (("train", 300), ("test", 200)):
+        gold = (rng.random(rows) < 0.6).astype(int)
+        lines = ["Quality\t#1 String\t#2 String"]
+        shown = rng.permutation(gold) if shuffled else gold
+        for same, label in zip(gold, shown, strict=True):
+            word = rng.integers(0, 16)
+            other = word if same else (word + rng.integers(1, 16)) % 16
+            lines.append(f"{label}\tw{word} n{rng.integers(99)}\tw{other} n{rng.integers(99)}")
+        files[f"msr_paraphrase_{split}.txt"] = "\n".join(lines) + "\n"
+    protocol = task(tmp_path, "mrpc", files, features="pair")
+    scores, predictions = protocol.score(vectors)
+    found = {(score.split, score.metric): score.value for score in scores}
+    gold, predicted = (np.array([p[key] for p in predictions]) for key in ("gold", "predicted"))
+    assert [p["index"] for p in predictions] == list(range(200))
+    assert gold.tolist() == protocol.parts[1].labels.tolist()
     assert found["test", "accuracy"] == pytest.approx((predicted == gold).mean())
     assert found["test", "f1"] == pytest.approx(sklearn_f1(gold, predicted))
     assert found["test", "majority"] == pytest.approx(max(gold.mean(), 1 - gold.mean()))
-    assert {r["n"] for r in records} == {300, 200}
-    assert len({r["sample_hash"] for r in records}) == 1
+    assert {score.n for score in scores} == {300, 200}
+    assert set(found) == {("test", m) for m in ("accuracy", "f1", "majority")} | {("dev", "accuracy"), ("dev", "l2")}
     if shuffled:
         assert abs(found["test", "accuracy"] - found["test", "majority"]) < 0.15
     else:
-        assert found["test", "accuracy"] == found["test", "f1"] == 1.0
-    assert transfer_records("mrpc", train, test, vectors, Settings(folds=3, learning_rate=0.02))[0] == records
+        assert found["test", "accuracy"] > 0.9
+    assert protocol.score(vectors)[0] == scores
 
 
-# --------------------------------------------------------------------------------------------------- the reader
+def test_six_classes_have_no_f1(tmp_path: Path) -> None:
+    names = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+    rng = np.random.default_rng(1)
+    lines = [
+        "".join(f"{names[c]}:kind w{c} n{rng.integers(99)}\n" for c in rng.permutation(np.arange(rows) % 6))
+        for rows in (240, 60)
+    ]
+    protocol = task(tmp_path, "trec", {"train_5500.label": lines[0], "TREC_10.label": lines[1]})
+    found = found_by(protocol)
+    assert ("test", "", "f1") not in found
+    assert found["test", "", "accuracy"] > 0.9
+    assert found["test", "", "majority"] == pytest.approx(1 / 6)
 
 
-def write(folder: Path, text: str, part: str = "train") -> Path:
-    (folder / f"msr_paraphrase_{part}.txt").write_bytes(text.encode())
-    return folder
-
-
-def test_the_reader_keeps_case_and_quotes_and_joins_blanks(tmp_path: Path) -> None:
-    text = HEADER + '1\t7\t8\tHe  said " Stop .\tHe said stop .\r\n0\t9\t10\t"A" left\u2028late .\tB \'s "\r\n'
-    pairs = read_mrpc(MRPC, write(tmp_path, text), "train")
-    assert pairs.first == ['He said " Stop .', '"A" left late .']
-    assert pairs.second == ["He said stop .", "B 's \""]
-    assert pairs.gold.tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", r"msr_paraphrase_train\.txt is empty"),
-        (HEADER, "holds no sentence pair"),
-        ("Quality\t#1 ID\t#2 ID\t#1 String\n1\t7\t8\tA\n", "line 1: the column '#2 String' is missing"),
-        (HEADER + "1\t7\t8\tA b .\tC d .\n1\t7\t8\tA b .\n", "line 3: 4 tab-separated columns where 5 are needed"),
-        (HEADER + "2\t7\t8\tA\tB\n", "line 2: the label '2' is neither 0 nor 1"),
-    ],
-)
-def test_broken_files_are_named(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(SembenchError, match=told):
-        read_mrpc(MRPC, write(tmp_path, text), "train")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SembenchError, match=r"msr_paraphrase_test\.txt is missing"):
-        read_mrpc(MRPC, tmp_path, "test")
-
-
-@pytest.mark.realdata
-def test_the_real_corpus_has_its_published_size() -> None:
-    folder = Path(os.environ["SEMBENCH_MIRROR"]) / "senteval/downstream/MRPC"
-    train, test = (read_mrpc(MRPC, folder, part) for part in ("train", "test"))
-    assert (len(train), len(test)) == (4076, 1725)
-    # Two thirds are paraphrases: 2,753 of training and 1,147 of test.
-    assert (int(train.gold.sum()), int(test.gold.sum())) == (2753, 1147)
-    assert any('"' in text for text in train.first)
-    assert any(text != text.lower() for text in train.first)
+def test_a_task_without_a_test_split_is_nested(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    texts = ["".join(f"w{c} {'x ' * rng.integers(0, 5)}n{rng.integers(99)}\n" for _ in range(60)) for c in (0, 1)]
+    files = {"subj.objective": texts[1], "subj.subjective": texts[0]}
+    protocol = task(tmp_path, "subj", files, scheme="nested", train="all")
+    scores, predictions = protocol.score(vectors)
+    folds = [s for s in scores if (s.aggregation, s.metric, s.split) == ("subset", "accuracy", "test")]
+    [whole] = [s for s in scores if (s.aggregation, s.metric, s.split) == ("all", "accuracy", "test")]
+    assert [s.subset for s in folds] == ["fold_0", "fold_1", "fold_2"]
+    assert sum(s.n for s in folds) == whole.n == 120
+    assert whole.value == pytest.approx(np.mean([s.value for s in folds]))
+    assert whole.value > 0.9
+    # In the order of the files, whatever the order in which SentEval sorts.
+    assert [(p["index"], p["gold"]) for p in predictions] == [(i, int(i < 60)) for i in range(120)]
+    right = np.mean([p["predicted"] == p["gold"] for p in predictions])
+    assert whole.value == pytest.approx(right, abs=1e-4)
+    assert {s.value for s in scores if s.metric == "l2"} <= set(L2)

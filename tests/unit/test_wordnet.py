@@ -9,9 +9,10 @@ from pathlib import Path
 import nltk.data
 import pytest
 
-from sembench.analogy.inventory.wordnet import WordNetInventory, definition, prepare_wordnet, spellings
+from sembench.analogy.inventory.wordnet import WordNetInventory, spellings
+from sembench.analogy.inventory.wordnet_files import definition, prepare_wordnet
 from sembench.core.errors import SembenchError
-from tests.unit.wordnet_database import ENTRIES, Entry, real_wordnet, write_database
+from tests.unit.wordnet_database import ENTRIES, Entry, real_inventory, write_database
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +23,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[WordNetInventory, di
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> WordNetInventory:
-    return WordNetInventory(real_wordnet(tmp_path_factory.mktemp("real")))
+def real() -> WordNetInventory:
+    return real_inventory()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_edges_of_the_graph(made, first: str, second: str, edge, expected: bool)
 
 @pytest.mark.parametrize("key", ["wn:00000001n", "wn:99999999n", "bn:00000001n", "glim"])
 def test_an_unknown_id_is_one_sentence(made, key: str) -> None:
-    with pytest.raises(SembenchError, match="no synset of WordNet"):
+    with pytest.raises(SembenchError, match="not a synset of WordNet"):
         made[0].synset(key)
 
 

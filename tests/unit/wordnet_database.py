@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
+import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sembench.analogy.inventory.wordnet import WORDNET_FILES, prepare_wordnet
+from sembench.analogy.inventory.wordnet import WordNetInventory
+from sembench.analogy.inventory.wordnet_files import WORDNET_FILES, prepare_wordnet
 from tests.packages import packaged
 
 LEXNAMES = [
@@ -113,6 +118,15 @@ def write_database(folder: Path, entries: list[Entry], line_end: str = "\n") -> 
     return {entry.key: f"wn:{offsets[entry.key]:08d}{entry.pos.replace('s', 'a')}" for entry in entries}
 
 
-def real_wordnet(target: Path) -> Path:
-    """Return the folder of WordNet 3.0, prepared below ``target``."""
+@functools.cache
+def real_wordnet() -> Path:
+    """Return the folder of WordNet 3.0, prepared once a test run."""
+    target = Path(tempfile.mkdtemp(prefix="wordnet"))
+    atexit.register(shutil.rmtree, target, ignore_errors=True)
     return prepare_wordnet(packaged("wordnet"), target)
+
+
+@functools.cache
+def real_inventory() -> WordNetInventory:
+    """Return WordNet 3.0 as an inventory, read once a test run."""
+    return WordNetInventory(real_wordnet())

@@ -24,36 +24,30 @@ from sembench.analogy.inventory.babelnet_answers import (
     BabelNetSenses,
     Json,
     LexfileOf,
-    Missing,
     Pointer,
     check_shape,
     edges_params,
     ids_of,
     ids_params,
     pointers_of,
+    spelled_out,
     stored_version,
     synset_of,
     synset_params,
-    told,
     version_of,
 )
 from sembench.analogy.inventory.base import Pos, Synset
 from sembench.analogy.inventory.cache import Answer, AnswerCache, Params
-from sembench.core.errors import SembenchError
+from sembench.core.errors import PassingError, SembenchError
 
 URL = "https://babelnet.io"
 # What getVersion says under each version of the API, so that nobody is served by an old one unawares (babelnetpy#6).
 VERSIONS = {"v5": "V4_0", "v6": "V5_0", "v7": "V5_1", "v8": "V5_2", "v9": "V5_3"}
-METHODS = ("getVersion", "getSynsetIds", "getSynset", "getSenses", "getSynsetIdsFromResourceID", "getOutgoingEdges")
 TRIES = 4
 WAIT = wait_exponential(multiplier=1, max=30)
 TIMEOUT = (10, 60)  # seconds until connected, and between two pieces
 
 _log = logging.getLogger(__name__)
-
-
-class PassingError(SembenchError):
-    """A failure of the service that another try may overcome."""
 
 
 class KeyRejected(SembenchError):  # noqa: N818
@@ -157,7 +151,7 @@ def service_url() -> str:
     """Return the address of the service: BABELNET_URL, or the official one.
 
     Raises:
-        SembenchError: The key would travel unencrypted, or it is no plain address.
+        SembenchError: The key would travel unencrypted, or it is not a plain address.
     """
     url = os.environ.get("BABELNET_URL", "").strip().rstrip("/") or URL
     problem = "is not an address such as https://babelnet.io"
@@ -184,13 +178,12 @@ class BabelNetClient:
         spent: requests sent by this client, further tries included, for each may cost a coin.
     """
 
-    def __init__(self, cache: AnswerCache, *, max_requests: int | None = None, per_day: int | None = None) -> None:
+    def __init__(self, cache: AnswerCache, *, max_requests: int | None = None) -> None:
         """Read BABELNET_KEY and, if set, BABELNET_URL; nothing is sent yet.
 
         Args:
             cache: where answers are looked up and stored.
             max_requests: most requests of this client.
-            per_day: most requests a day (UTC) of all clients of the cache's folder together.
 
         Raises:
             SembenchError: The key is missing, or the address is not allowed.
@@ -198,7 +191,6 @@ class BabelNetClient:
         self.cache = cache
         self.spent = 0
         self._max_requests = max_requests
-        self._per_day = per_day
         self._url = service_url()
         self._key = ApiKey.from_environment()
         self._session = requests.Session()
@@ -234,11 +226,6 @@ class BabelNetClient:
         answer = self.ask("getSynset", synset_params(synset))
         return answer.body if answer.found else None
 
-    def edges(self, synset: str) -> list[Json]:
-        """Return the outgoing edges of a synset, none for an id that does not exist."""
-        answer = self.ask("getOutgoingEdges", edges_params(synset))
-        return answer.body if answer.found else []
-
     def ask(self, method: str, params: Params) -> Answer:
         """Return the answer to a request, from the cache if it was ever asked, else from the service.
 
@@ -251,15 +238,13 @@ class BabelNetClient:
             PassingError: The service failed several times in a row.
             SembenchError: The answer is a complaint or makes no sense.
         """
-        if method not in METHODS:
-            raise ValueError(f"{method} is not a method of the service")
         if answer := self.cache.get(method, params):
             return answer
         with self.cache.lock:
             return self.cache.get(method, params) or self._fetch(method, params)
 
     def _fetch(self, method: str, params: Params) -> Answer:
-        what = told(method, params)
+        what = spelled_out(method, params)
         untouched = self.spent == 0 and self.cache.ledger.today == 0
         retrying = Retrying(
             stop=stop_after_attempt(TRIES), wait=WAIT, retry=retry_if_exception_type(PassingError), reraise=True
@@ -310,8 +295,6 @@ class BabelNetClient:
     def _check_budget(self) -> None:
         if self._max_requests is not None and self.spent >= self._max_requests:
             raise BudgetSpent(f"the {self._max_requests} requests of this run are spent; run it again to go on")
-        if self._per_day is not None and self.cache.ledger.today >= self._per_day:
-            raise BudgetSpent(f"the {self._per_day} requests of today (UTC) are spent; go on tomorrow")
 
     def _parsed(self, response: requests.Response, what: str) -> Any:
         body, known = None, True
@@ -361,8 +344,6 @@ class BabelNetInventory(BabelNetSenses):
         lexfile_of: LexfileOf | None = None,
         *,
         source: str | None = None,
-        missing: Missing = "error",
-        ask_edges: bool = False,
     ) -> None:
         """Look senses up.
 
@@ -370,56 +351,45 @@ class BabelNetInventory(BabelNetSenses):
             answers: a cache is read and nothing more; a client asks for what its cache lacks, the version first.
             lexfile_of: gives the lexicographer file of an offset in WordNet 3.0 such as ``02444819n``.
             source: only senses of this resource, as given when the words were fetched.
-            missing: what to do about words and synsets that were not fetched yet.
-            ask_edges: let the client also ask for edges; else only edges in the cache count.
 
         Raises:
             SembenchError: The version of BabelNet is not the expected one, or any error of the client.
         """
-        super().__init__(missing)
         self._client = answers if isinstance(answers, BabelNetClient) else None
         self._cache = answers.cache if isinstance(answers, BabelNetClient) else answers
         self._lexfile_of = lexfile_of
         self._source = source
-        self._ask_edges = ask_edges
         self._seen: dict[str, Synset | None] = {}
         self._edges: dict[str, list[Pointer]] = {}
         self.version = self._client.version() if self._client else stored_version(self._cache)
 
-    def _answer(self, method: str, params: Params, ask: bool = True) -> Answer | None:
-        if self._client and ask:
-            return self._client.ask(method, params)
-        return self._cache.get(method, params)
-
-    def _absent(self, method: str, params: Params) -> None:
-        if self._missing == "error":
+    def _answer(self, method: str, params: Params) -> Answer:
+        answer = self._client.ask(method, params) if self._client else self._cache.get(method, params)
+        if answer is None:
             raise SembenchError(
-                f"{self._cache.folder} has no answer to {told(method, params)}; run sembench babelnet crawl first"
+                f"{self._cache.folder} has no answer to {spelled_out(method, params)}; "
+                "run sembench babelnet crawl first"
             )
+        return answer
 
     def _ids(self, lemma: str, pos: Pos) -> list[str]:
         params = ids_params(lemma, pos, self._source)
         answer = self._answer("getSynsetIds", params)
-        if answer:
-            what = f"the stored answer to {told('getSynsetIds', params)}"
-            return ids_of(answer.body, what) if answer.found else []
-        self._absent("getSynsetIds", params)
-        return []
+        what = f"the stored answer to {spelled_out('getSynsetIds', params)}"
+        return ids_of(answer.body, what) if answer.found else []
 
     def _synset(self, synset: str) -> Synset | None:
         if synset not in self._seen:
             params = synset_params(synset)
             answer = self._answer("getSynset", params)
-            if answer is None:
-                self._absent("getSynset", params)
-                return None
-            what = f"the stored answer to {told('getSynset', params)}"
+            what = f"the stored answer to {spelled_out('getSynset', params)}"
             self._seen[synset] = synset_of(synset, answer.body, self._lexfile_of, what) if answer.found else None
         return self._seen[synset]
 
     def _pointers(self, synset: str) -> list[Pointer] | None:
         if synset not in self._edges:
-            answer = self._answer("getOutgoingEdges", edges_params(synset), self._ask_edges)
+            # A graph is used where it is known; nothing asks for it, since that doubles the cost of a crawl.
+            answer = self._cache.get("getOutgoingEdges", edges_params(synset))
             if answer is None:
                 return None
             what = f"the stored edges of {synset}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from sembench.analogy.inventory.base import Edge, Gloss, Pos, Synset, SynsetType
 from sembench.analogy.inventory.cache import AnswerCache, Params
@@ -17,7 +17,6 @@ from sembench.core.errors import SembenchError
 
 Json = dict[str, Any]
 LexfileOf = Callable[[str], str | None]
-Missing = Literal["error", "skip"]
 
 # ------------------------------------------------------------------------------------------------- requests
 
@@ -43,10 +42,10 @@ def edges_params(synset: str) -> Params:
     return {"id": synset}
 
 
-def told(method: str, params: Params) -> str:
+def spelled_out(method: str, params: Params) -> str:
     """Return a request as it is named in errors."""
-    told_params = ((name, value if isinstance(value, str) else "+".join(value)) for name, value in params.items())
-    return f"{method}({', '.join(f'{name}={value}' for name, value in told_params)})"
+    shown = ((name, value if isinstance(value, str) else "+".join(value)) for name, value in params.items())
+    return f"{method}({', '.join(f'{name}={value}' for name, value in shown)})"
 
 
 # ------------------------------------------------------------------------------------------------- answers
@@ -295,9 +294,6 @@ class BabelNetSenses(ABC):
     name = "babelnet"
     version: str
 
-    def __init__(self, missing: Missing) -> None:
-        self._missing = missing
-
     @abstractmethod
     def _ids(self, lemma: str, pos: Pos) -> list[str]:
         """Return the ids of a word."""
@@ -314,7 +310,7 @@ class BabelNetSenses(ABC):
         """Return the synsets of a word in the order of ``pos`` and then of BabelNet, which is not by frequency.
 
         Raises:
-            SembenchError: The word was not fetched yet, and missing ones are not to be skipped.
+            SembenchError: The word was not fetched yet.
         """
         ids = dict.fromkeys(synset for one in pos for synset in self._ids(spoken(lemma), one))
         return [found for synset in ids if (found := self._synset(synset)) is not None]

@@ -62,4 +62,4 @@ class Inventory(Protocol):
         """Return the synsets of a word (lower case, underscores or spaces) in the inventory's order of senses."""
 
     def related(self, first: Synset, second: Synset, edge: Edge) -> bool | None:
-        """Return whether ``second`` is reached from ``first`` by ``edge``; None where the inventory cannot tell."""
+        """Return whether ``second`` is reached from ``first`` by ``edge``; None where the inventory does not know."""

@@ -22,10 +22,13 @@ from typing import Any
 
 from filelock import BaseFileLock, FileLock
 
+from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
 
 API = "v9"
+# Where the project keeps BabelNet's answers, below its folder.
+FOLDER = Path("results/data/babelnet")
 Params = Mapping[str, str | Sequence[str]]
 Pairs = tuple[tuple[str, str], ...]
 
@@ -39,7 +42,7 @@ class Answer:
 
     Attributes:
         method: such as ``getSynset``.
-        params: name and value, sorted; a repeated parameter stands several times.
+        params: name and value, sorted; a repeated parameter occurs several times.
         status: HTTP status, 200, or 400 for an id that does not exist.
         body: parsed JSON.
         fetched_at: time in UTC, ISO 8601.
@@ -158,6 +161,12 @@ class AnswerCache:
         for _, path in sorted((answer.params, path) for path, answer in read if answer):
             if answer := _read(path):
                 yield answer
+
+
+def stored(folder: Path) -> str:
+    """Return a digest of which requests a cache has answers to; answers themselves never change."""
+    names = sorted(path.name for path in folder.glob("*/*/??/*.json") if _FILE.fullmatch(path.name))
+    return digest(names, 16)
 
 
 class Ledger:

@@ -9,7 +9,6 @@ def plan_text(left: CrawlPlan, per_day: int = 1000) -> str:
     """Return what is still to be asked, and how many days that takes with so many requests a day."""
     bound = "at least" if left.lookups else "exactly"
     kinds = [f"{left.lookups} words to look up", f"{left.synsets} known synsets to fetch"]
-    kinds += [f"edges of {left.edges} synsets"] if left.edges else []
     kinds += ["1 for the version"] if left.version else []
     lines = [
         f"{left.complete} of {left.words} words are complete",

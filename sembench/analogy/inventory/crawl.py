@@ -6,15 +6,21 @@ answer, so at most that one request is sent a second time.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from sembench.analogy.inventory.babelnet import BabelNetClient, BudgetSpent, LimitReached
-from sembench.analogy.inventory.babelnet_answers import edges_params, ids_of, ids_params, spoken, synset_params, told
+from sembench.analogy.inventory.babelnet_answers import (
+    ids_of,
+    ids_params,
+    spelled_out,
+    spoken,
+    synset_params,
+)
 from sembench.analogy.inventory.base import Pos
 from sembench.analogy.inventory.cache import AnswerCache
+from sembench.core.progress import Interval
 
 Word = tuple[str, Pos]
 Say = Callable[[str], None]
@@ -24,7 +30,6 @@ Stopped = Literal["complete", "budget", "limit"]
 # against 8).
 FAN_OUT = 10.0
 FAN_OUT_OF_ONE_SOURCE = 3.0
-TELL_EVERY = 60.0  # seconds between two lines about progress
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,6 @@ class CrawlPlan:
         version: 1 if the version must still be asked for.
         lookups: words whose synsets are still unknown.
         synsets: known synsets that are still to be fetched.
-        edges: known synsets whose edges are still to be fetched, if edges are wanted.
         fan_out: synsets a word, those shared with other words counted once.
         measured: whether ``fan_out`` was measured on the words looked up so far and is not a guess.
         estimated: estimate of the requests for synsets of words that were not looked up yet.
@@ -48,7 +52,6 @@ class CrawlPlan:
     version: int
     lookups: int
     synsets: int
-    edges: int
     fan_out: float
     measured: bool
     estimated: int
@@ -56,7 +59,7 @@ class CrawlPlan:
     @property
     def remaining(self) -> int:
         """Requests that are needed for sure: a lower bound until all words are looked up, exact from then on."""
-        return self.version + self.lookups + self.synsets + self.edges
+        return self.version + self.lookups + self.synsets
 
     @property
     def expected(self) -> int:
@@ -88,14 +91,13 @@ class CrawlReport:
         return self.plan.remaining
 
 
-def plan(words: Iterable[Word], cache: AnswerCache, *, source: str | None = None, edges: bool = False) -> CrawlPlan:
+def plan(words: Iterable[Word], cache: AnswerCache, *, source: str | None = None) -> CrawlPlan:
     """Return how many requests a crawl of these words still needs; asks nobody.
 
     Args:
         words: words and parts of speech; underscores, capitals, and repetitions do not matter.
         cache: what is known so far.
         source: only senses of this resource.
-        edges: whether the edges of every synset are wanted as well.
 
     Raises:
         SembenchError: A file of the cache is damaged.
@@ -104,20 +106,18 @@ def plan(words: Iterable[Word], cache: AnswerCache, *, source: str | None = None
     known = {word: ids for word in wanted if (ids := _known_ids(word, cache, source)) is not None}
     synsets = {synset for ids in known.values() for synset in ids}
     unfetched = {one for one in synsets if not cache.has("getSynset", synset_params(one))}
-    bare = {one for one in synsets if edges and not cache.has("getOutgoingEdges", edges_params(one))}
     guess = FAN_OUT_OF_ONE_SOURCE if source else FAN_OUT
     fan_out = len(synsets) / len(known) if known else guess
     lookups = len(wanted) - len(known)
     return CrawlPlan(
         words=len(wanted),
-        complete=sum(1 for ids in known.values() if not (unfetched | bare).intersection(ids)),
+        complete=sum(1 for ids in known.values() if not unfetched.intersection(ids)),
         version=0 if cache.has("getVersion", {}) else 1,
         lookups=lookups,
         synsets=len(unfetched),
-        edges=len(bare),
         fan_out=fan_out,
         measured=bool(known),
-        estimated=round(lookups * fan_out * (2 if edges else 1)),
+        estimated=round(lookups * fan_out),
     )
 
 
@@ -126,7 +126,6 @@ def crawl(
     client: BabelNetClient,
     *,
     source: str | None = None,
-    edges: bool = False,
     say: Say | None = None,
 ) -> CrawlReport:
     """Fetch what is missing, word by word, until all is there or a limit is met; the next call goes on from there.
@@ -136,10 +135,9 @@ def crawl(
 
     Args:
         words: words and parts of speech, the most wanted first.
-        client: whom to ask, and the cache.
+        client: asks the service, and has the cache.
         source: only senses of this resource.
-        edges: fetch the edges of every synset as well, which doubles the cost.
-        say: is told about progress once a minute.
+        say: takes a line about progress once a minute.
 
     Raises:
         KeyRejected: The service refused the key.
@@ -147,17 +145,17 @@ def crawl(
         SembenchError: An answer is a complaint or makes no sense.
     """
     wanted, begun, message = _different(words), client.spent, ""
-    progress = _Progress(wanted, client, source, edges, say)
+    progress = _Progress(wanted, client, source, say)
     stopped: Stopped = "complete"
     try:
         client.version()
         for word in wanted:
-            _complete(word, client, source, edges, progress)
+            _complete(word, client, source, progress)
     except BudgetSpent as error:
         stopped, message = "budget", str(error)
     except LimitReached as error:
         stopped, message = "limit", str(error)
-    left = plan(wanted, client.cache, source=source, edges=edges)
+    left = plan(wanted, client.cache, source=source)
     return CrawlReport(left.complete, client.spent - begun, left, stopped, message)
 
 
@@ -170,38 +168,31 @@ def _known_ids(word: Word, cache: AnswerCache, source: str | None) -> list[str] 
     answer = cache.get("getSynsetIds", params)
     if answer is None:
         return None
-    return ids_of(answer.body, f"the stored answer to {told('getSynsetIds', params)}") if answer.found else []
+    return ids_of(answer.body, f"the stored answer to {spelled_out('getSynsetIds', params)}") if answer.found else []
 
 
-def _complete(word: Word, client: BabelNetClient, source: str | None, edges: bool, progress: _Progress) -> None:
+def _complete(word: Word, client: BabelNetClient, source: str | None, progress: _Progress) -> None:
     cache = client.cache
     for synset in client.synset_ids(*word, source):
         # Looking whether a file is there is much cheaper than reading it.
         if not cache.has("getSynset", synset_params(synset)):
             client.synset(synset)
-        if edges and not cache.has("getOutgoingEdges", edges_params(synset)):
-            client.edges(synset)
-        progress.tell()
+        progress.say()
 
 
 class _Progress:
-    """Tells once a minute how far a crawl is; when a daily limit will be met is not known, so it is left out."""
+    """Says once a minute how far a crawl is; when a daily limit will be met is not known, so it is left out."""
 
-    def __init__(
-        self, words: Sequence[Word], client: BabelNetClient, source: str | None, edges: bool, say: Say | None
-    ) -> None:
-        self._words, self._client, self._source, self._edges, self._say = words, client, source, edges, say
-        self._begun = self._told = time.monotonic()
-        self._first = client.spent
+    def __init__(self, words: Sequence[Word], client: BabelNetClient, source: str | None, say: Say | None) -> None:
+        self._words, self._client, self._source, self._say = words, client, source, say
+        self._interval, self._first = Interval(), client.spent
 
-    def tell(self) -> None:
+    def say(self) -> None:
         """Say a line if the last one was a minute ago."""
-        now = time.monotonic()
-        if self._say is None or now - self._told < TELL_EVERY:
+        if self._say is None or not self._interval.is_over():
             return
-        self._told = now
         spent = self._client.spent - self._first
-        left = plan(self._words, self._client.cache, source=self._source, edges=self._edges)
-        rate = spent / (now - self._begun)
+        left = plan(self._words, self._client.cache, source=self._source)
+        rate = spent / self._interval.seconds
         eta = f", about {left.expected / rate:.0f} s left without a limit" if rate else ""
         self._say(f"{left.complete} of {left.words} words, {spent} requests, {rate:.1f} a second{eta}")

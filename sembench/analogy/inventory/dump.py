@@ -31,7 +31,6 @@ from sembench.analogy.inventory.babelnet_answers import (
     BabelNetSenses,
     Json,
     LexfileOf,
-    Missing,
     Pointer,
     ids_of,
     is_id,
@@ -130,18 +129,16 @@ def _packed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes]]:
 class DumpInventory(BabelNetSenses):
     """Senses from a dump; answers as `BabelNetInventory` does over the cache that the dump was made from."""
 
-    def __init__(self, path: Path, lexfile_of: LexfileOf | None = None, *, missing: Missing = "error") -> None:
+    def __init__(self, path: Path, lexfile_of: LexfileOf | None = None) -> None:
         """Read a dump; senses are kept as objects, which are much smaller than BabelNet's JSON.
 
         Args:
             path: the dump, packed if its name ends in ``.gz``.
             lexfile_of: gives the lexicographer file of an offset in WordNet 3.0 such as ``02444819n``.
-            missing: what to do about words and synsets that are not in it.
 
         Raises:
             SembenchError: There is no such file, or a line is not what it should be.
         """
-        super().__init__(missing)
         self._path = path
         self._lexfile_of = lexfile_of
         self._index: dict[tuple[str, Pos], list[str]] = {}
@@ -172,19 +169,18 @@ class DumpInventory(BabelNetSenses):
             if len(have) != counts.get(name, len(have)):
                 raise SembenchError(f"{self._path} has {len(have)} of {counts[name]} {name}; {_REMEDY}")
 
-    def _absent(self, what: str) -> None:
-        if self._missing == "error":
-            raise SembenchError(f"{self._path} has no line for {what}; export it again after a crawl of that word")
+    def _absent(self, what: str) -> SembenchError:
+        return SembenchError(f"{self._path} has no line for {what}; export it again after a crawl of that word")
 
     def _ids(self, lemma: str, pos: Pos) -> list[str]:
         if (lemma, pos) not in self._index:
-            self._absent(f"the {pos} '{lemma}'")
-        return self._index.get((lemma, pos), [])
+            raise self._absent(f"the {pos} '{lemma}'")
+        return self._index[lemma, pos]
 
     def _synset(self, synset: str) -> Synset | None:
         if synset not in self._found:
-            self._absent(synset)
-        return self._found.get(synset)
+            raise self._absent(synset)
+        return self._found[synset]
 
     def _pointers(self, synset: str) -> list[Pointer] | None:
         return self._edges.get(synset)
@@ -217,7 +213,7 @@ def _id(line: Json, what: str) -> str:
 def _header(first: tuple[int, Json] | None, path: Path) -> Json:
     line = first[1] if first else {}
     if line.get("format") != FORMAT or not isinstance(line.get("babelnet"), str):
-        raise SembenchError(f"{path} is no dump: its first line must be the header with format {FORMAT}; {_REMEDY}")
+        raise SembenchError(f"{path} is not a dump: its first line must be the header with format {FORMAT}; {_REMEDY}")
     if line.get("format_version") != FORMAT_VERSION:
         raise SembenchError(
             f"{path} has format version {line.get('format_version')}, this program reads {FORMAT_VERSION}; {_REMEDY}"

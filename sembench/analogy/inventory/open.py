@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sembench.analogy.inventory.babelnet import BabelNetInventory
 from sembench.analogy.inventory.base import Inventory
-from sembench.analogy.inventory.cache import AnswerCache
-from sembench.analogy.inventory.dump import DumpInventory
 from sembench.analogy.inventory.wordnet import WordNetInventory
 from sembench.core.errors import SembenchError
 
@@ -17,7 +14,7 @@ def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None, sou
 
     Args:
         name: ``wordnet``; ``babelnet`` for the answers crawled so far; ``dump``.
-        wordnet: prepared folder of WordNet, which also tells lexicographer files of BabelNet's senses.
+        wordnet: prepared folder of WordNet, which also gives the lexicographer files of BabelNet's senses.
         cache: folder with BabelNet's answers.
         dump: file of a dump.
         source: the one resource whose senses were crawled; None: of all.
@@ -29,7 +26,12 @@ def open_inventory(name: str, wordnet: Path, cache: Path, dump: Path | None, sou
     if name == "wordnet":
         return senses
     if name == "babelnet":
+        from sembench.analogy.inventory.babelnet import BabelNetInventory
+        from sembench.analogy.inventory.cache import AnswerCache
+
         return BabelNetInventory(AnswerCache(cache), senses.lexfile, source=source)
     if dump is None:
         raise SembenchError("config.yaml: 'inventory: dump' needs the file of the dump under 'dump'")
+    from sembench.analogy.inventory.dump import DumpInventory
+
     return DumpInventory(dump, senses.lexfile)

@@ -1,0 +1,40 @@
+"""What commands share: options, the plan that they name, and printing. Whatever is printed is printed as it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sembench.plan import Plan
+from sembench.registry import project_root
+from sembench.registry.load import read_yaml
+
+ScaleOption = Annotated[str, typer.Option(help="smoke, demo, small or full; as in config.yaml if not given")]
+MirrorOption = Annotated[Path | None, typer.Option(help="mirror folder; else SEMBENCH_MIRROR, else config.yaml")]
+
+
+def out(text: str) -> None:
+    """Print a result."""
+    print(text)  # noqa: T201
+
+
+def plan_of(scale: str = "", mirror: Path | None = None) -> Plan:
+    """Return the plan of config.yaml with what the command line lays over it; a mirror named there comes first."""
+    root = project_root()
+    config = read_yaml(root / "config.yaml")
+    return Plan.from_config(config | ({"scale": scale} if scale else {}), root=root, mirror=mirror)
+
+
+def show_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table. Cells are text, not markup: "[e1; e2]" keeps its brackets."""
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)

@@ -1,0 +1,41 @@
+"""Frames on disk: read with a check of their columns, written so that no reader sees half of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sembench.core.errors import SembenchError
+from sembench.core.files import atomic_path
+from sembench.core.lazy import pd
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def read_frame(path: Path, columns: Iterable[str] = ()) -> DataFrame:
+    """Read a table of the workflow, parquet or csv.
+
+    Raises:
+        SembenchError: it cannot be read or lacks one of ``columns``.
+    """
+    try:
+        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise SembenchError(f"{path} cannot be read ({type(error).__name__}); delete it and run again") from None
+    if lacking := [column for column in columns if column not in frame.columns]:
+        raise SembenchError(f"{path} lacks the column '{lacking[0]}'; delete it and run again")
+    return frame
+
+
+def write_parquet(frame: DataFrame, path: Path) -> None:
+    """Write a frame without its index atomically as parquet, creating the folder."""
+    with atomic_path(path) as temporary:
+        frame.to_parquet(temporary, index=False)
+
+
+def write_table(frame: DataFrame, path: Path) -> None:
+    """Write a frame without its index atomically as text: csv, or with TABs where the name ends in ``.tsv``."""
+    with atomic_path(path) as temporary:
+        frame.to_csv(temporary, sep="\t" if path.suffix == ".tsv" else ",", index=False)

@@ -1,0 +1,1 @@
+"""Makers of data sets, one file each; see ``sembench.data.maker``."""

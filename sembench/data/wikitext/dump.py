@@ -1,0 +1,112 @@
+"""Articles out of a MediaWiki XML dump (``pages-articles``), in constant memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from xml.etree import ElementTree
+
+from sembench.core.errors import SembenchError
+
+
+class Page(NamedTuple):
+    """An article of the main namespace: its title and its wikitext."""
+
+    title: str
+    text: str
+
+
+# Expat codes that mean "the input ended too early": no element, unclosed token, partial character, unclosed CDATA.
+_CUT_SHORT = frozenset({3, 5, 6, 20})
+
+
+def iter_pages(path: Path) -> Iterator[Page]:
+    """Yield the articles of a MediaWiki XML export: namespace 0, no redirects.
+
+    Any version of the export schema is read, plain or packed as bz2 (also multistream), gzip or xz, and memory does not
+    grow with the dump.
+
+    Args:
+        path: the dump; its first bytes show how it is packed.
+
+    Yields:
+        ``Page(title, text)`` in the order of the dump.
+
+    Raises:
+        SembenchError: the file is missing, cut short, damaged, or no MediaWiki export.
+    """
+    if not path.is_file():
+        raise SembenchError(f"{path} does not exist; fetch the dump first or correct the path")
+    try:
+        with _opened(path) as stream:
+            yield from _articles(stream, path)
+    except ElementTree.ParseError as error:
+        if error.code not in _CUT_SHORT:
+            raise SembenchError(
+                f"{path} is not well-formed XML ({error}); fetch it again or check that it is a MediaWiki dump"
+            ) from None
+        raise _cut_short(path) from None
+    except EOFError:
+        raise _cut_short(path) from None
+    except (OSError, zlib.error, lzma.LZMAError) as error:
+        # Damaged data is an OSError without a number or the library's own; one with a number is the machine's trouble.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise SembenchError(f"{path} is damaged ({error}); fetch it again") from None
+
+
+_OPEN: dict[bytes, Callable[..., Any]] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open}
+_OTHER_PACKERS = {b"7z\xbc\xaf": "7z", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    # The content decides and not the suffix: mirrors unpack files and keep their names.
+    with path.open("rb") as stream:
+        magic = stream.read(5)
+    for start, packer in _OTHER_PACKERS.items():
+        if magic.startswith(start):
+            raise SembenchError(f"{path} is packed with {packer}; unpack it, or give it as bz2, gzip, xz or plain XML")
+    return next((unpack(path) for start, unpack in _OPEN.items() if magic.startswith(start)), None) or path.open("rb")
+
+
+def _cut_short(path: Path) -> SembenchError:
+    return SembenchError(f"{path} is cut short: the dump ends before its closing tag; fetch it again")
+
+
+def _articles(stream: IO[bytes], path: Path) -> Iterator[Page]:
+    events = ElementTree.iterparse(stream, events=("start", "end"))
+    root: ElementTree.Element | None = None
+    for event, element in events:
+        if root is None:
+            root = element
+            if _local(root.tag) != "mediawiki":
+                raise SembenchError(
+                    f"{path} is not a MediaWiki dump: its root is <{_local(root.tag)}>, not <mediawiki>"
+                )
+        elif event == "end" and _local(element.tag) == "page":
+            page = _article(element)
+            # The root as well: otherwise it would keep one empty element for each of millions of pages.
+            root.clear()
+            if page is not None:
+                yield page
+
+
+def _local(tag: str) -> str:
+    # The schema's version is part of its XML namespace, which therefore is ignored.
+    return tag.rpartition("}")[2]
+
+
+def _article(element: ElementTree.Element) -> Page | None:
+    fields = {_local(child.tag): child for child in element.iter()}
+    # Exports before version 0.6 have no <ns>; their pages are taken for articles.
+    namespace = (fields["ns"].text or "0").strip() if "ns" in fields else "0"
+    text = (fields["text"].text or "") if "text" in fields else ""
+    title = (fields["title"].text or "") if "title" in fields else ""
+    # Old exports have no <redirect>, but the directive is always the first word of the text.
+    redirect = "redirect" in fields or text.lstrip()[:9].lower() == "#redirect"
+    return None if namespace != "0" or redirect or not text.strip() else Page(title, text)

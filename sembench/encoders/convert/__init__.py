@@ -1,0 +1,1 @@
+"""Converters: fetched files into an ordinary model folder, one file a kind."""

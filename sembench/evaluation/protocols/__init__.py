@@ -1,0 +1,1 @@
+"""Protocols of evaluation, one file each; see ``sembench.evaluation.protocol``."""

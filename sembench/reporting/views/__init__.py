@@ -1,0 +1,1 @@
+"""Kinds of tables and figures, one file a kind."""

@@ -1,0 +1,160 @@
+"""Tables that show a file of a data set made here: sizes, examples. No scores, no numbers of a paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from sembench.core.schema import RelativePath, Strict
+from sembench.plan.needs import Needs
+from sembench.registry.check import need
+from sembench.reporting.coordinates import check_once
+from sembench.reporting.text import environment, latex_escape, markdown_escape
+from sembench.reporting.view import TABLE_SUFFIXES, Shown, View, ViewConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from sembench.plan import Plan
+    from sembench.registry.load import Registry
+
+
+class Column(Strict):
+    """A column of the file."""
+
+    key: str
+    label: str
+    blanks: bool = Field(False, description="show underscores as blanks: words of several parts, as BATS writes them")
+
+
+class First(Strict):
+    """Only the first rows of each value of a column."""
+
+    column: str
+    n: int = Field(1, gt=0)
+
+
+class FrameConfig(ViewConfig):
+    """The table: a data set, one of its files, and which columns and rows of it are shown."""
+
+    data: str = Field(description="data set made here")
+    file: RelativePath = Field(description="one of its files, csv or parquet")
+    columns: list[Column] = Field(min_length=1)
+    where: dict[str, list[str]] = Field({}, description="column -> the values of the rows that are shown; none: all")
+    first_per: First | None = None
+
+
+class Frame(View[FrameConfig]):
+    """A table of a data set."""
+
+    Config: ClassVar[type[ViewConfig]] = FrameConfig
+    version: ClassVar[int] = 1
+    suffixes: ClassVar[tuple[str, ...]] = TABLE_SUFFIXES
+
+    @classmethod
+    def check(cls, config: FrameConfig, registry: Registry, where: str, key: str) -> None:
+        """Check that the data set is made here and has the file.
+
+        Raises:
+            SembenchError: it is not, or it has not.
+        """
+        from sembench.registry.entries import maker_of
+
+        super().check(config, registry, where, key)
+        check_once((column.key for column in config.columns), f"{where}, column")
+        need("data set made here", config.data, registry.made, where)
+        maker = maker_of(config.data, registry.made[config.data]).plugin
+        need(f"file of {config.data}", config.file, maker.files, where)
+        if config.file == maker.examples:
+            for name in (*(column.key for column in config.columns), *config.where):
+                need(f"column of {config.data}", name, maker.columns, where)
+
+    @classmethod
+    def needs(cls, config: FrameConfig, plan: Plan) -> Needs:
+        """Return the data set."""
+        del plan
+        return Needs(data=(config.data,))
+
+    @property
+    def path(self) -> Path:
+        """The file that is shown."""
+        artifact = self.plan.data(self.plan.used(self.config.data))
+        return self.plan.root / artifact.folder / self.config.file
+
+    def frame(self) -> pd.DataFrame:
+        """Return what is shown, columns under their labels.
+
+        Raises:
+            SembenchError: the file cannot be read or lacks a column.
+        """
+        from sembench.core.frames import read_frame
+
+        config = self.config
+        first = [config.first_per.column] if config.first_per else []
+        frame = read_frame(self.path, [*(column.key for column in config.columns), *config.where, *first])
+        for column, values in config.where.items():
+            frame = frame[frame[column].astype(str).isin(values)]
+        if config.first_per:
+            frame = frame.groupby(config.first_per.column, sort=False).head(config.first_per.n)
+        kept = frame[[column.key for column in config.columns]]
+        return kept.set_axis([column.label for column in config.columns], axis=1).reset_index(drop=True)
+
+    def cells(self, frame: pd.DataFrame) -> list[list[str]]:
+        """Return the text of all cells, row by row."""
+        blanks = [column.blanks for column in self.config.columns]
+        rows = ([str(value) for value in row] for row in frame.itertuples(index=False))
+        return [
+            [text.replace("_", " ") if blank else text for text, blank in zip(row, blanks, strict=True)] for row in rows
+        ]
+
+    def caption(self, frame: pd.DataFrame) -> str:
+        """Return the caption, and what is to be said of an empty table."""
+        nothing = "" if len(frame) else " No row of the data set is among those that are asked for."
+        return str(self.config.caption) + nothing
+
+    def render(self) -> dict[str, str | bytes]:
+        """Return the table in four forms, by suffix."""
+        frame = self.frame()
+        return {
+            "csv": str(frame.to_csv(index=False, lineterminator="\n")),
+            "md": self._markdown(frame),
+            "tex": self._latex(frame),
+            "html": self._html(frame),
+        }
+
+    def page(self) -> Shown | None:
+        """Return the table, or None where the data set is not made yet."""
+        return Shown(section="data", html=self._html(self.frame())) if self.path.is_file() else None
+
+    def _markdown(self, frame: pd.DataFrame) -> str:
+        rows = [[markdown_escape(cell) for cell in row] for row in [list(frame.columns), *self.cells(frame)]]
+        rows.insert(1, [":--"] * len(frame.columns))
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return f"## {markdown_escape(self.config.title)}\n\n{markdown_escape(self.caption(frame))}\n\n{table}\n"
+
+    def _latex(self, frame: pd.DataFrame) -> str:
+        lines = [list(frame.columns), *self.cells(frame)]
+        head, *body = [" & ".join(latex_escape(cell) for cell in row) + r" \\" for row in lines]
+        lines_out = [
+            "% needs the package booktabs",
+            r"\begin{table*}[t]",
+            r"\centering\small",
+            rf"\begin{{tabular}}{{{'l' * len(frame.columns)}}}",
+            *(r"\toprule", head, r"\midrule", *body, r"\bottomrule"),
+            r"\end{tabular}",
+            rf"\caption{{{latex_escape(self.config.title)}. {latex_escape(self.caption(frame))}}}",
+            rf"\label{{tab:{self.key.replace('_', '-')}}}",
+            r"\end{table*}",
+        ]
+        return "\n".join(lines_out) + "\n"
+
+    def _html(self, frame: pd.DataFrame) -> str:
+        parts: dict[str, Any] = {"columns": list(frame.columns), "rows": self.cells(frame)}
+        template = environment(self.plan.root).get_template("frame.html.j2")
+        return str(template.render(key=self.key, title=self.config.title, caption=self.caption(frame), **parts))
+
+
+PLUGIN = Frame

@@ -1,0 +1,57 @@
+"""Training one planned run: inputs checked, the model folder written, its record last."""
+
+from __future__ import annotations
+
+import torch
+
+from sembench.core.artifact import opened, seal
+from sembench.core.errors import SembenchError
+from sembench.data.frames import read_examples
+from sembench.data.readers.pairs import read_pairs
+from sembench.encoders.transformer import read_entry
+from sembench.plan import Plan, Run
+from sembench.training.checkpoint import Checkpoint
+from sembench.training.save import save_run
+from sembench.training.trainer import train
+
+DEV_SPLIT = "dev"
+
+
+def train_run(plan: Plan, run: Run, threads: int = 0) -> None:
+    """Train a run from where its recipe begins and write its model folder.
+
+    Raises:
+        SembenchError: there is nothing to train, an input was changed, or training fails.
+        Interrupted: a signal ended the run; its state is kept, and the same call goes on.
+    """
+    if not (run.training and run.begin and run.data and run.dev):
+        raise SembenchError(f"run '{run.id}' has nothing to train; its variant has no recipe")
+    if threads:
+        torch.set_num_threads(threads)
+    recipe, objective = run.training.recipe, run.training.objective
+    start = opened(plan.root, run.begin)
+    maker = plan.maker(run.data.name).plugin
+    examples = read_examples(opened(plan.root, run.data) / maker.examples, objective.plugin.columns)
+    dev = read_pairs(plan.entry(run.dev.name), opened(plan.root, run.dev), DEV_SPLIT)
+    checkpoint = Checkpoint(plan.root / plan.layout.base / "checkpoints", run.id)
+    trained = train(recipe, objective, run.seed, start, examples, dev, checkpoint, run.id)
+    facts = {
+        "variant": run.variant,
+        "seed": run.seed,
+        "recipe": run.training.params,
+        "start": run.begin.folder.name,
+        "data": run.data.name,
+        "dev": run.dev.name,
+        "dev_rows": len(dev),
+    }
+    save_run(
+        trained,
+        start,
+        plan.root / run.artifact.folder,
+        name=run.id,
+        title=f"{read_entry(start).get('title', start.name)}, {run.variant}, seed {run.seed}",
+        readout=objective.plugin.default_readout(objective.config),
+        facts=facts,
+    )
+    seal(plan.root, run.artifact, {"steps": trained.state.step, "precision": trained.precision})
+    checkpoint.remove()

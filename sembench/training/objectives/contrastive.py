@@ -1,0 +1,51 @@
+"""Unsupervised SimCSE (Gao et al. 2021, section 3): a sentence looks for itself under another dropout mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sembench.training.losses import info_nce
+from sembench.training.objectives._heads import HeadConfig, new_heads
+from sembench.training.objectives.base import Encode, Facts, Objective
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+    from sembench.encoders.transformer import TransformerEncoder
+
+
+class Contrastive(Objective):
+    """Each sentence passes twice in the same batch of 2N rows, so that only the dropout masks differ (official code).
+
+    The head is skipped whenever vectors are read out, also for the dev score (``mlp_only_train`` of the official
+    code), but it is exported, since Table 6 of the paper compares both.
+    """
+
+    class Config(HeadConfig):
+        """Parameters; the defaults are the paper's."""
+
+    columns = ("sentence",)
+
+    def __init__(
+        self, config: Contrastive.Config, encoder: TransformerEncoder, examples: pd.DataFrame, max_length: int
+    ) -> None:
+        self.config = config
+        self.own = new_heads(config, encoder.width)
+        self.tokens = encoder.tokens(examples["sentence"].tolist(), max_length)
+        self.rows = len(self.tokens)
+
+    def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
+        """Return Equation 1 of SimCSE on N sentences, a scalar; there are no facts."""
+        tokens = [self.tokens[i] for i in batch]
+        first, second = encode([*tokens, *tokens], self.config.view).chunk(2)
+        return info_nce(first, second, self.config.temperature), {}
+
+    @classmethod
+    def exports(cls, config: Contrastive.Config) -> tuple[str, ...]:
+        """Return the head, if there is one."""
+        return config.heads
+
+
+PLUGIN = Contrastive

@@ -1,0 +1,129 @@
+"""Keys, records and plug-ins: names that keep their promise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import Field
+
+from sembench.core.artifact import Artifact, content_of, key_of, opened, read_record, seal
+from sembench.core.canonical import canonical_json, digest
+from sembench.core.errors import SembenchError
+from sembench.core.files import stamped
+from sembench.core.plugin import Chosen
+from sembench.core.schema import Strict, merged, parse
+
+
+def artifact(name: str, params=None, inputs=()) -> Artifact:
+    params = params or {}
+    return Artifact("made", name, params, inputs, Path(f"{name}.{key_of('made', params, inputs)}"), ("data.txt",))
+
+
+def made(root: Path, each: Artifact, text: str) -> Artifact:
+    (root / each.folder).mkdir(exist_ok=True)
+    (root / each.folder / "data.txt").write_text(text)
+    seal(root, each, {"rows": 1})
+    return each
+
+
+def test_canonical_json_ignores_order() -> None:
+    assert canonical_json({"b": 1, "a": [1, {"d": 2, "c": 3}]}) == '{"a":[1,{"c":3,"d":2}],"b":1}'
+    assert digest({"b": 1, "a": 2}) == hashlib.sha256(b'{"a":2,"b":1}').hexdigest()[:8]
+
+
+def test_a_key_is_that_of_kind_parameters_and_inputs() -> None:
+    source = artifact("a")
+    by_hand = hashlib.sha256(canonical_json(["made", {"x": 1}, [source.key]]).encode()).hexdigest()[:8]
+    assert artifact("b", {"x": 1}, (source,)).key == by_hand
+    assert artifact("other name", {"x": 1}, (source,)).key == by_hand
+    assert len({artifact("b", {"x": x}, (i,)).key for x in (1, 2) for i in (source, artifact("a", {"y": 1}))}) == 4
+
+
+def test_a_changed_default_is_another_key() -> None:
+    class Now:
+        """Today's."""
+
+        version = 1
+
+        class Config(Strict):
+            temperature: float = Field(0.05, gt=0)
+
+    class Later(Now):
+        class Config(Strict):
+            temperature: float = Field(0.1, gt=0)
+
+    class Fixed(Now):
+        version = 2
+
+    keys = {digest(Chosen("k", plugin, parse(plugin.Config, {}, "here")).params) for plugin in (Now, Later, Fixed)}
+    assert len(keys) == 3
+
+
+def test_another_kind_replaces_the_parameters_of_the_first() -> None:
+    base = {"objective": {"kind": "a", "temperature": 1}, "rate": 2}
+    assert merged(base, {"objective": {"temperature": 3}})["objective"] == {"kind": "a", "temperature": 3}
+    assert merged(base, {"objective": {"kind": "b"}})["objective"] == {"kind": "b"}
+    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"c": 9}}) == {"a": {"b": 1, "c": 9}, "d": 3}
+
+
+def test_an_artefact_as_it_was_made_is_opened(tmp_path: Path) -> None:
+    source = made(tmp_path, artifact("source"), "one")
+    result = made(tmp_path, artifact("result", {}, (source,)), "two")
+    assert opened(tmp_path, result) == tmp_path / result.folder
+    record = json.loads((tmp_path / result.record).read_text())
+    assert record["files"] == {"data.txt": hashlib.sha256(b"two").hexdigest()}
+    assert record["inputs"][0]["content"] == content_of(tmp_path, source)
+    assert record["facts"] == {"rows": 1}
+    # What it was made from may be gone: the artefact still holds what it says.
+    (tmp_path / source.record).unlink()
+    assert opened(tmp_path, result)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (
+            lambda root, a, b: (root / b.folder / "data.txt").write_text("other"),
+            "data.txt was changed after it was made",
+        ),
+        (lambda root, a, b: (root / b.folder / "data.txt").unlink(), "data.txt is missing; delete result"),
+        (lambda root, a, b: (root / b.record).unlink(), "is not made yet"),
+        (lambda root, a, b: (root / b.record).write_text("{"), "made.json is damaged"),
+        (lambda root, a, b: (root / b.record).write_text("[1]"), "made.json is damaged"),
+        (
+            lambda root, a, b: (root / b.record).write_text((root / b.record).read_text().replace(b.key, "00000000")),
+            "is that of key 00000000",
+        ),
+        # Made anew with other content under the same key, as a file without a checksum that is fetched again.
+        (lambda root, a, b: made(root, a, "one and more"), "made from other content of made 'source'"),
+    ],
+)
+def test_what_was_changed_is_never_used_unseen(tmp_path: Path, damage, sentence: str) -> None:
+    source = made(tmp_path, artifact("source"), "one")
+    result = made(tmp_path, artifact("result", {}, (source,)), "two")
+    damage(tmp_path, source, result)
+    with pytest.raises(SembenchError) as caught:
+        opened(tmp_path, result)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert read_record(tmp_path, source) is not None
+
+
+def test_what_was_made_from_something_stale_is_stale_too(tmp_path: Path) -> None:
+    """A score knows its run, the run its data: data fetched again with other content are seen in the score."""
+    data = made(tmp_path, artifact("data"), "one")
+    run = made(tmp_path, artifact("run", {}, (data,)), "two")
+    score = made(tmp_path, artifact("score", {}, (run,)), "three")
+    assert opened(tmp_path, score)
+    made(tmp_path, data, "one and more")
+    with pytest.raises(SembenchError, match=r"made 'run' was made from other content of made 'data'.*delete run\."):
+        opened(tmp_path, score)
+
+
+def test_a_stamp_replaces_older_ones_of_its_name_only(tmp_path: Path) -> None:
+    for name in ("table.1111", "table.2222", "table_two.3333"):
+        stamped(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table.2222", "table_two.3333"]
