@@ -49,4 +49,4 @@ def unless_made(files, artifact):
 def scores_for(view):
     """Score files of a view; for an encoder of which some are missing, the file that its scoring job ends with."""
     targets = workflow.dag_settings.targets if workflow.dag_settings else ()
-    return JOBS.scores(view, JOBS.batch_of(view, targets))
+    return checked(lambda: JOBS.scores(view, JOBS.batch_of(view, targets)))

@@ -5,9 +5,6 @@
 
 for key, view in PLAN.views.items():
 
-    if view.missing:
-        continue
-
     rule:
         name:
             key

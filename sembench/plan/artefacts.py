@@ -176,13 +176,19 @@ class Artefacts:
 
     def _content(self, name: str, path: str) -> str:
         """Return a digest of a file that a maker reads besides its inputs; config.yaml may name it."""
+        if path.startswith("registry/"):
+            return self._of_project(path)
         file = self.root / Path(path).expanduser()
         if not file.is_file():
-            if path.startswith("registry/"):
-                raise SembenchError(f"{path} does not exist; restore it from version control")
             keys = " or ".join(f"'{key}'" for key in self.registry.made[name].settings.values())
             raise SembenchError(f"config.yaml: there is no file '{path}'; correct the key {keys}")
         return sha256_of(file)
+
+    def _of_project(self, path: str) -> str:
+        """Return a digest of a file of the project."""
+        if not (self.root / path).is_file():
+            raise SembenchError(f"{path} does not exist; restore it from version control")
+        return sha256_of(self.root / path)
 
     def data(self, name: str) -> Artifact:
         """Return a data set by the name used at this scale (see ``used``), fetched or made here."""
@@ -349,7 +355,7 @@ class Artefacts:
 
     def _protocol(self, task: Task) -> dict[str, Any]:
         """Return all that decides a protocol's scores besides the vectors and the data set."""
-        read = {path: sha256_of(self.root / path) for path in task.protocol.plugin.reads(task.protocol.config)}
+        read = {path: self._of_project(path) for path in task.protocol.plugin.reads(task.protocol.config)}
         return {**task.protocol.params, **({"reads": read} if read else {})}
 
     @functools.cache  # noqa: B019

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sembench.core.artifact import RECORD, Artifact
 from sembench.core.canonical import digest
+from sembench.core.errors import SembenchError
 from sembench.plan.code import views_digest
 from sembench.plan.config import PAPERS
 from sembench.plan.graph import Plan
@@ -115,7 +116,12 @@ class Jobs:
         """Return the records of scores that are there, and the ``done`` file of each scoring job that is needed.
 
         With ``partial`` there are no jobs: views show what is not there as failed.
+
+        Raises:
+            SembenchError: the view shows a data set that the scale cannot have.
         """
+        if view and (reason := self.plan.view(view).missing):
+            raise SembenchError(f"'{view}' cannot be built at scale {self.plan.name}: {reason}")
         keys = self.plan.view(view).needs.scores if view else self.plan.batch("all")
         missing = set(self.plan.unscored(keys))
         there = [self.plan.score(key).record for key in keys if key not in missing]

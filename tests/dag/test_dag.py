@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sembench.core.errors import SembenchError
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
 from sembench.registry import load_registry
@@ -314,6 +315,16 @@ class TestFinished:
 
 def _another_rate(variants) -> None:
     variants["unsup_simcse_distilbert_first_last"]["recipe"]["learning_rate"] = 2.5e-4
+
+
+def test_a_view_whose_data_cannot_be_had_says_what_is_missing(registry_copy: Path) -> None:
+    edit(registry_copy, "scales.yaml", lambda v: v["demo"].update(sources=["mirror"]))
+    plan = Plan("demo", root=registry_copy)
+    assert "analogy_table_2" not in plan.chosen_views()
+    with pytest.raises(
+        SembenchError, match=r"'analogy_table_2' cannot be built at scale demo: data set mini_bats: needs the"
+    ):
+        Jobs(plan).scores("analogy_table_2", "all")
 
 
 def test_the_end_of_a_job_that_was_left_over_hides_nothing(registry_copy: Path) -> None:
