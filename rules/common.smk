@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from sembench.core.errors import SembenchError
+from sembench.core.errors import sentence_of
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
 
@@ -15,8 +15,10 @@ def checked(function, *arguments):
     """Call a function; what it finds wrong is one sentence instead of a traceback through the workflow's frames."""
     try:
         return function(*arguments)
-    except SembenchError as error:
-        raise WorkflowError(str(error)) from None
+    except Exception as error:
+        if not (sentence := sentence_of(error)):
+            raise
+        raise WorkflowError(sentence) from None
 
 
 PLAN = checked(Plan.from_config, config, Path(workflow.basedir))

@@ -36,7 +36,13 @@ def unknown(kind: str, word: str, known: Iterable[str], where: str = "the regist
     """Return the error for a name that is not among the known ones, which are those of ``where``."""
     names = list(known)
     hint = did_you_mean(word, names) or f"; known: {', '.join(sorted(names)[:12]) or 'none'}"
-    return SembenchError(f"{kind} '{word}' is not in {where}{hint}")
+    return SembenchError(f"{kind} '{shortened(word)}' is not in {where}{hint}")
+
+
+def shortened(value: object, most: int = 80) -> str:
+    """Return a value for a sentence: whoever gave pages of text by mistake is not helped by pages of it."""
+    text = str(value)
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
@@ -49,11 +55,8 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except SembenchError as error:
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201
-            raise SystemExit(2) from None
         except Exception as error:
-            if not (sentence := _of_system(error)):
+            if not (sentence := sentence_of(error)):
                 raise
             print(f"error: {sentence}", file=sys.stderr)  # noqa: T201
             raise SystemExit(2) from None
@@ -61,7 +64,10 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-def _of_system(error: Exception) -> str:
+def sentence_of(error: Exception) -> str:
+    """Return what to tell the user of an error that the user can put right; empty for any other."""
+    if isinstance(error, SembenchError):
+        return str(error)
     if _is_disk_full(error):
         return disk_full(error)
     if isinstance(error, OSError) and error.filename and error.strerror:

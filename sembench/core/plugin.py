@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from sembench.core.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError, shortened, unknown
 from sembench.core.schema import Strict, parse
 
 
@@ -86,7 +86,7 @@ class Family(Generic[P]):
             SembenchError: no kind, an unknown kind, or parameters that the kind does not take.
         """
         if not isinstance(raw, Mapping):
-            raise SembenchError(f"{where}: must be a mapping with the key 'kind', not {raw!r}")
+            raise SembenchError(f"{where}: must be a mapping with the key 'kind', not {shortened(repr(raw))}")
         if not isinstance(raw.get("kind"), str):
             raise SembenchError(f"{where}: the key 'kind' is missing; known kinds: {', '.join(sorted(self.modules))}")
         kind = raw["kind"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from sembench.core.errors import SembenchError, did_you_mean
+from sembench.core.errors import SembenchError, did_you_mean, shortened
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 
@@ -73,7 +73,7 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
         return f"the key '{place}' is missing; add it"
     message = problem["msg"].removeprefix("Value error, ")
     given = problem.get("input")
-    what = f" (given: {given!r})" if isinstance(given, str | int | float | bool | None) else ""
+    what = f" (given: {shortened(repr(given))})" if isinstance(given, str | int | float | bool | None) else ""
     return f"key '{place}': {message}{what}" if place else message
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -61,14 +60,14 @@ class Plan(Artefacts):
             mirror=values.mirror_folder(mirror, config.get("mirror")),
             partial=values.flag(config.get("partial"), "partial"),
             papers=values.papers(config.get("papers")),
-            settings={key: _home(config.get(key)) for key in registry.settings},
+            settings={key: values.home(config.get(key), key) for key in registry.settings},
         )
 
     @classmethod
     def of_job(cls) -> Plan:
         """Build the plan that the workflow handed to its jobs in the environment; by hand, that of config.yaml."""
         given = os.environ.get("SEMBENCH_CONFIG")
-        return cls.from_config(json.loads(given) if given else read_yaml(project_root() / "config.yaml"))
+        return cls.from_config(values.from_json(given) if given else read_yaml(project_root() / "config.yaml"))
 
     def environment(self) -> dict[str, str]:
         """Return the variables from which ``of_job`` builds the same plan; the mirror is no part of any key."""
@@ -155,8 +154,3 @@ class Plan(Artefacts):
         for artifact in sorted(self.ancestors(needed), key=lambda each: each.record):
             found.setdefault(artifact.kind, []).append(artifact)
         return found
-
-
-def _home(value: Any) -> Any:
-    """Return a setting with ``~`` replaced by the home folder, where it is a path that begins with it."""
-    return str(Path(value).expanduser()) if isinstance(value, str) and value.startswith("~") else value

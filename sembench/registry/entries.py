@@ -9,7 +9,7 @@ from typing import Any
 from sembench.core.errors import SembenchError, unknown
 from sembench.core.plugin import CONVERTERS, MAKERS, OBJECTIVES, PROTOCOLS, TRANSFORMS, Chosen
 from sembench.core.schema import merged, parse
-from sembench.registry.models import Backbone, Made, Recipe, Suite, Transform
+from sembench.registry.models import Backbone, Made, Recipe, Suite, SuiteLaid, Transform
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,26 @@ def transform_of(name: str, entry: Transform) -> Chosen[Any]:
     return TRANSFORMS.parse(entry.fit, f"registry/transforms.yaml, transform '{name}'")
 
 
-def tasks_of(name: str, suite: Suite, overlay: Mapping[str, Any] | None = None, where: str = "") -> dict[str, Task]:
+def tasks_of(name: str, suite: Suite, overlay: SuiteLaid | None = None, where: str = "") -> dict[str, Task]:
     """Return the tasks of a suite: its defaults with the task's own keys and then a scale's laid over them.
 
     Args:
         name: of the suite.
         suite: its entry.
-        overlay: what a scale lays over it: ``defaults`` and ``tasks``, as in the entry.
+        overlay: what a scale lays over it.
         where: names file and entry of the overlay in errors.
 
     Raises:
         SembenchError: a task without title or data, an unknown protocol, a parameter that it does not take.
     """
     found = {}
-    laid = dict((overlay or {}).get("tasks", {}))
+    overlay = overlay or SuiteLaid()
+    laid = overlay.tasks
     for task in laid:
         if task not in suite.tasks:
             raise SembenchError(f"{where}: {unknown('task', task, suite.tasks, f'suite {name}')}")
     for task, raw in suite.tasks.items():
-        entry = merged(merged(merged(suite.defaults, (overlay or {}).get("defaults", {})), raw), laid.get(task, {}))
+        entry = merged(merged(merged(suite.defaults, overlay.defaults), raw), laid.get(task, {}))
         place = where if task in laid else f"registry/suites.yaml, suite '{name}', task '{task}'"
         for key in ("title", "data"):
             if not isinstance(entry.get(key), str):

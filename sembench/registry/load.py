@@ -255,7 +255,11 @@ def _filled(group: Any, rowsets: Mapping[str, Any], where: str) -> Any:
     if name not in rowsets:
         raise SembenchError(f"{where}: {unknown('row set', name, rowsets, 'registry/rowsets.yaml')}")
     rest = {key: value for key, value in group.items() if key != "rows_of"}
-    return {**rest, "rows": [*rowsets[name], *rest.get("rows", [])]}
+    more = rest.get("rows", [])
+    if not isinstance(rowsets[name], list) or not isinstance(more, list):
+        at = where if isinstance(rowsets[name], list) else f"registry/rowsets.yaml, row set '{name}'"
+        raise SembenchError(f"{at}: the rows must be a list; write one row a line, with '- ' before it")
+    return {**rest, "rows": [*rowsets[name], *more]}
 
 
 def _paper_values(path: Path) -> tuple[PaperValue, ...]:

@@ -233,6 +233,13 @@ class Suite(Strict):
     tasks: dict[Name, dict[str, Any]] = Field(min_length=1)
 
 
+class SuiteLaid(Strict):
+    """What a scale lays over a suite: over all its tasks, and over single ones."""
+
+    defaults: dict[str, Any] = {}
+    tasks: dict[Name, dict[str, Any]] = {}
+
+
 class MetricUnit(Strict):
     """How a metric is printed."""
 
@@ -266,7 +273,7 @@ class Scale(Strict):
     seeds: list[int] = Field(min_length=1)
     recipe: dict[str, Any] = Field({}, description="laid over every trained variant")
     variants: dict[str, dict[str, Any]] = Field({}, description="laid over a variant and all that extends it")
-    suites: dict[str, dict[str, Any]] = {}
+    suites: dict[str, SuiteLaid] = Field({}, description="laid over a suite's tasks")
     made: dict[str, dict[str, Any]] = Field({}, description="laid over a data set made here")
     substitutes: dict[str, str] = Field({}, description="data set or backbone -> the one used instead")
     fallbacks: dict[str, str] = Field({}, description="data set -> the one used where the first cannot be had")

@@ -164,11 +164,12 @@ def _facts(order: Order, dataset: Dataset, before: dict[str, Any] | None) -> dic
 def _source_line(order: Order, before: dict[str, Any] | None) -> dict[str, str]:
     """Name every source that files of the set came from, those kept from an earlier fetch included."""
     lines = [{"kind": str(origin.kind), "origin": origin.place} for origin in order.origins]
-    if before and before["facts"]["source"] not in lines:
-        lines.insert(0, before["facts"]["source"])
+    earlier = before["facts"].get("source") if before else None
+    if isinstance(earlier, dict) and {"kind", "origin"} <= earlier.keys() and earlier not in lines:
+        lines.insert(0, earlier)
     if not lines:
         return {"kind": "kept", "origin": "files found in place"}
     return {
-        "kind": " + ".join(dict.fromkeys(line["kind"] for line in lines)),
-        "origin": "; ".join(line["origin"] for line in lines),
+        "kind": " + ".join(dict.fromkeys(str(line["kind"]) for line in lines)),
+        "origin": "; ".join(str(line["origin"]) for line in lines),
     }

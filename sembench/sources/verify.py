@@ -133,8 +133,10 @@ class Locks:
             return {}
         try:
             entries: dict[str, dict[str, str]] = json.loads(self.path.read_text(encoding="utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SembenchError(f"{self.path.name} is not valid JSON; correct or delete it") from None
+        if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+            raise SembenchError(f"{self.path.name} must map names to what was locked; correct or delete it")
         return entries
 
 

@@ -29,6 +29,26 @@ def first_row(table) -> dict:
 
 
 MISTAKES = {
+    "a row set without rows": (
+        "rowsets.yaml",
+        lambda v: v.update(dict.fromkeys(v)),
+        r"registry/rowsets\.yaml, row set '\w+': the rows must be a list",
+    ),
+    "tasks of a scale that are a list": (
+        "scales.yaml",
+        lambda v: v["demo"].update(suites={"sts": {"tasks": ["stsb"]}}),
+        r"scales\.yaml, scale 'demo': key 'suites\.sts\.tasks': Input should be a valid dictionary",
+    ),
+    "a task of a scale that is a list": (
+        "scales.yaml",
+        lambda v: v["demo"].update(suites={"sts": {"tasks": {"stsb": ["dev"]}}}),
+        r"scales\.yaml, scale 'demo': key 'suites\.sts\.tasks\.stsb': Input should be a valid dictionary",
+    ),
+    "pages of text for a name": (
+        "variants.yaml",
+        lambda v: v["distilbert"].update(backbone="x" * 5000),
+        r"backbone 'x{80}\.\.\.' is not in the registry",
+    ),
     "unknown key of a recipe": (
         "variants.yaml",
         lambda v: v["unsup_simcse_bert_base"]["recipe"].update(learnig_rate=1),
