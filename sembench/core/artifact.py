@@ -9,14 +9,17 @@ with other content, is never used unseen.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
+
+from filelock import FileLock
 
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
@@ -24,6 +27,8 @@ from sembench.core.files import sha256_of, write_json
 
 RECORD = "made.json"
 Kind = Literal["dataset", "made", "backbone", "run", "fit", "scores"]
+# Content of what this process opened, by path of the record: a training reads its data hours before it is sealed.
+_OPENED: dict[Path, str] = {}
 _LIBRARIES = ("sembench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pandas")
 
 
@@ -70,6 +75,16 @@ def key_of(kind: Kind, params: Mapping[str, Any], inputs: Iterable[Artifact]) ->
     return digest([kind, dict(params), [each.key for each in inputs]])
 
 
+@contextlib.contextmanager
+def alone(root: Path, artifact: Artifact) -> Iterator[bool]:
+    """Hold off other processes that make the same artefact, and yield whether it is still to be made."""
+    folder = root / artifact.folder.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    # Scores have a folder in common: one lock for all of them, and no file more beside each.
+    with FileLock(folder / f".{artifact.folder.name}.lock"):
+        yield not (root / artifact.record).is_file()
+
+
 def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Write the record of an artefact whose files are all in place, and return it.
 
@@ -79,8 +94,17 @@ def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None)
         root: the project's folder.
         artifact: what was made.
         facts: more to keep, such as numbers of rows; no part of its key or its content.
+
+    Raises:
+        SembenchError: an input that this process opened has other content by now.
     """
     folder = root / artifact.folder
+    for each in artifact.inputs:
+        if _OPENED.get(root / each.record, found := content_of(root, each)) != found:
+            raise SembenchError(
+                f"{each.folder} was made anew with other content while {artifact.kind} '{artifact.name}' was made from "
+                "it; run the same command again"
+            )
     record = {
         "kind": artifact.kind,
         "name": artifact.name,
@@ -90,6 +114,7 @@ def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None)
             {"kind": each.kind, "name": each.name, "key": each.key, "content": content_of(root, each)}
             for each in artifact.inputs
         ],
+        "origins": _origins(root, artifact),
         "files": {name: sha256_of(folder / name) for name in artifact.files},
         "facts": dict(facts or {}),
         "versions": {name: found for name in _LIBRARIES if (found := _version(name))},
@@ -97,6 +122,13 @@ def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None)
     }
     write_json(root / artifact.record, record)
     return record
+
+
+def _origins(root: Path, artifact: Artifact) -> list[dict[str, str]]:
+    """Return what the inputs were made from in their turn, which stays comparable when an input is deleted."""
+    records = (read_record(root, each) or {} for each in artifact.inputs)
+    found = [entry for record in records for entry in [*record.get("inputs", []), *record.get("origins", [])]]
+    return list({_identity(entry): entry for entry in found}.values())
 
 
 @functools.cache
@@ -120,12 +152,41 @@ def read_record(root: Path, artifact: Artifact) -> dict[str, Any] | None:
         return None
     try:
         record = _parsed(str(path), stamp.st_mtime_ns, stamp.st_size)
-        found = record["key"], record["files"], record["inputs"]
-    except (ValueError, TypeError, KeyError):
-        raise SembenchError(f"{artifact.record} is damaged; {_remedy(artifact)}") from None
-    if found[0] != artifact.key:
-        raise SembenchError(f"{artifact.record} is that of key {found[0]}, not {artifact.key}; {_remedy(artifact)}")
+    except (ValueError, RecursionError):
+        record = None
+    if not _well_formed(record) or record["files"].keys() != set(artifact.files):
+        raise SembenchError(f"{artifact.record} is damaged; {_remedy(artifact)}")
+    if record["key"] != artifact.key:
+        raise SembenchError(
+            f"{artifact.record} is that of key {record['key']}, not {artifact.key}; {_remedy(artifact)}"
+        )
     return dict(record)
+
+
+def _well_formed(record: Any) -> bool:
+    """Tell whether a record has what ``seal`` writes: whoever edits one must not bring unchecked files in."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("key"), str)
+        and _of_text(record.get("files"))
+        and _are_origins(record.get("inputs"))
+        and _are_origins(record.get("origins", []))
+        and isinstance(record.get("facts"), dict)
+    )
+
+
+def _identity(entry: Mapping[str, str]) -> tuple[str, str, str]:
+    return entry["kind"], entry["name"], entry["key"]
+
+
+def _are_origins(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        _of_text(each) and {"kind", "name", "key", "content"} <= each.keys() for each in value
+    )
+
+
+def _of_text(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -151,36 +212,57 @@ def opened(root: Path, artifact: Artifact) -> Path:
         SembenchError: it is not made, a file is missing or was changed, or an input has other content by now; the
             sentence says which artefact it is, and what to delete so that it is made anew.
     """
+    record = _compared(root, artifact, artifact.files)
+    _OPENED[root / artifact.record] = digest(record["files"], 16)
+    return root / artifact.folder
+
+
+def opened_file(root: Path, artifact: Artifact, name: str) -> Path:
+    """Return one file of an artefact after the comparisons of ``opened``; its other files may be large.
+
+    Raises:
+        SembenchError: as ``opened``.
+    """
+    _compared(root, artifact, (name,))
+    return root / artifact.folder / name
+
+
+def _compared(root: Path, artifact: Artifact, names: Iterable[str]) -> dict[str, Any]:
     record = read_record(root, artifact)
     if record is None:
         raise SembenchError(
             f"{artifact.record} does not exist: {artifact.kind} '{artifact.name}' is not made yet; run a target of "
             "snakemake that needs it"
         )
-    for name, sha256 in record["files"].items():
+    for name in names:
         path = root / artifact.folder / name
         if not path.is_file():
             raise SembenchError(f"{artifact.folder / name} is missing; {_remedy(artifact)}")
-        if sha256_of(path) != sha256:
+        if sha256_of(path) != record["files"][name]:
             raise SembenchError(f"{artifact.folder / name} was changed after it was made; {_remedy(artifact)}")
     _check_origins(root, artifact, record)
-    return root / artifact.folder
+    return record
 
 
 def _check_origins(root: Path, artifact: Artifact, record: Mapping[str, Any]) -> None:
-    """Compare what an artefact was made from, and that in turn, with what lies there now; what is gone is not compared.
+    """Compare what an artefact was made from, and that in turn, with what lies there now.
 
-    Only records are compared: each job hashes the files that it opens itself.
+    What is gone is not compared, but what it was made from is. Only records are compared: each job hashes the files
+    that it opens itself.
 
     Raises:
         SembenchError: an origin has other content by now, as a file without a checksum that was fetched again.
     """
-    made_from = {entry["key"]: entry["content"] for entry in record["inputs"]}
-    for each in artifact.inputs:
+    made_from = {_identity(entry): entry["content"] for entry in [*record.get("origins", []), *record["inputs"]]}
+    waiting = list(artifact.inputs)
+    while waiting:
+        each = waiting.pop()
         origin = read_record(root, each)
         if origin is None:
+            waiting += each.inputs
             continue
-        if digest(origin["files"], 16) != made_from.get(each.key):
+        content = digest(origin["files"], 16)
+        if content != made_from.get((each.kind, each.name, each.key), "" if each in artifact.inputs else content):
             raise SembenchError(
                 f"{artifact.kind} '{artifact.name}' was made from other content of {each.kind} '{each.name}' than "
                 f"{each.folder} holds now; {_remedy(artifact)}"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
-from sembench.core.artifact import opened, seal
+from sembench.core.artifact import alone, opened, seal
 from sembench.core.errors import SembenchError
 from sembench.core.files import write_json
 from sembench.core.plugin import Chosen
@@ -61,9 +59,8 @@ def make_backbone(plan: Plan, name: str) -> None:
     artifact = plan.backbone(name)
     entry = plan.registry.backbones[name]
     folder = plan.root / artifact.folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.parent / f".{folder.name}.lock"):
-        if (plan.root / artifact.record).is_file():
+    with alone(plan.root, artifact) as is_open:
+        if not is_open:
             return
         source = opened(plan.root, artifact.inputs[0]) if artifact.inputs else None
         chosen = converter_of(name, entry)

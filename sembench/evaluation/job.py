@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from safetensors.numpy import load_file, save_file
 
-from sembench.core.artifact import Artifact, opened, seal
+from sembench.core.artifact import Artifact, alone, opened, seal
 from sembench.core.errors import SembenchError, unknown
 from sembench.core.files import atomic_path
 from sembench.data.build import make_dataset
@@ -133,9 +133,11 @@ class _Fits(FitStore):
 
     def save(self, readout: str, state: State) -> None:
         artifact = self.artifacts[readout]
-        with atomic_path(self.plan.root / artifact.folder / artifact.files[0]) as temporary:
-            save_file(dict(state), temporary)
-        seal(self.plan.root, artifact)
+        with alone(self.plan.root, artifact) as is_open:
+            if is_open:
+                with atomic_path(self.plan.root / artifact.folder / artifact.files[0]) as temporary:
+                    save_file(dict(state), temporary)
+                seal(self.plan.root, artifact)
 
 
 # ------------------------------------------------------------------------------------------------- named encoders

@@ -154,11 +154,16 @@ class Artefacts:
         """
         maker = self.maker(name)
         maker.plugin.check(maker.config, self.root)
-        inputs = {role: self.data(self.used(source)) for role, source in self.registry.made[name].inputs.items()}
+        inputs = {role: self.data(self.used(source)) for role, source in self.roles(name).items()}
         read = {str(path): self._content(name, str(path)) for path in maker.plugin.reads(maker.config)}
         extra = maker.plugin.extra(maker.config, self.root)
         params = {**maker.params, "roles": list(inputs), "reads": read, "extra": extra}
         return self._artifact("made", name, params, tuple(inputs.values()), MADE, maker.plugin.files)
+
+    def roles(self, name: str) -> dict[str, str]:
+        """Return which data set plays each role of one made here, in the order of its maker, not of the YAML."""
+        given, plugin = self.registry.made[name].inputs, self.maker(name).plugin
+        return {role: given[role] for role in (*plugin.roles, *plugin.optional_roles) if role in given}
 
     def maker(self, name: str) -> Chosen[Any]:
         """Return the maker of a data set with the scale's and then the user's parameters laid over its own.

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sembench.core.artifact import Artifact, opened, seal
+from sembench.core.artifact import Artifact, alone, opened, seal
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
 from sembench.results.records import RECORD_DTYPES, RECORD_KEY, Record, named, records_frame, typed
@@ -37,7 +37,9 @@ def write_scores(
     predictions: pd.DataFrame,
     facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write records and predictions of one artefact, then its record.
+    """Write records and predictions of one artefact, then its record, unless they are there.
+
+    Two commands may score a run at once: what one of them sealed is kept, so that no other finds it changed.
 
     Args:
         root: the project's folder.
@@ -52,11 +54,14 @@ def write_scores(
     frame = records_frame(records)
     table = pa.Table.from_pandas(frame, schema=_SCHEMA, preserve_index=False)
     items = pa.Table.from_pandas(predictions, preserve_index=False)
-    for path, content, options in zip(score_files(artifact), (table, items), (_PLAIN, {}), strict=True):
-        with atomic_path(root / path) as temporary:
-            # Without pandas' notes, so that equal scores are equal bytes whatever wrote them.
-            pq.write_table(content.replace_schema_metadata(None), temporary, **options)
-    seal(root, artifact, facts)
+    with alone(root, artifact) as is_open:
+        if not is_open:
+            return
+        for path, content, options in zip(score_files(artifact), (table, items), (_PLAIN, {}), strict=True):
+            with atomic_path(root / path) as temporary:
+                # Without pandas' notes, so that equal scores are equal bytes whatever wrote them.
+                pq.write_table(content.replace_schema_metadata(None), temporary, **options)
+        seal(root, artifact, facts)
 
 
 def read_scores(root: Path, artifacts: Iterable[Artifact]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from sembench.core.artifact import Artifact, content_of, key_of, opened, read_record, seal
+from sembench.core.artifact import Artifact, content_of, key_of, opened, opened_file, read_record, seal
 from sembench.core.canonical import canonical_json, digest
 from sembench.core.errors import SembenchError
 from sembench.core.files import stamped
@@ -127,3 +127,55 @@ def test_a_stamp_replaces_older_ones_of_its_name_only(tmp_path: Path) -> None:
     for name in ("table.1111", "table.2222", "table_two.3333"):
         stamped(tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.2222", "table_two.3333"]
+
+
+def test_an_origin_is_compared_when_what_lies_between_is_gone(tmp_path: Path) -> None:
+    source = made(tmp_path, artifact("source"), "one")
+    between = made(tmp_path, artifact("between", inputs=(source,)), "b")
+    last = made(tmp_path, artifact("last", inputs=(between,)), "c")
+    (tmp_path / between.record).unlink()
+    opened(tmp_path, last)
+    made(tmp_path, source, "two")
+    with pytest.raises(SembenchError, match="'last' was made from other content of made 'source'"):
+        opened(tmp_path, last)
+
+
+def test_an_input_that_changes_while_something_is_made_of_it_is_noticed(tmp_path: Path) -> None:
+    source = made(tmp_path, artifact("source"), "one")
+    opened(tmp_path, source)
+    made(tmp_path, source, "two two")
+    with pytest.raises(SembenchError, match="anew with other content while made 'last' was made from it; run the same"):
+        made(tmp_path, artifact("last", inputs=(source,)), "c")
+    opened(tmp_path, source)
+    made(tmp_path, artifact("last", inputs=(source,)), "c")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": {}},
+        {"files": []},
+        {"files": {"data.txt": 1}},
+        {"files": {"other.txt": "0"}},
+        {"inputs": None},
+        {"inputs": [1]},
+        {"inputs": [{"key": "a"}]},
+        {"origins": {}},
+        {"facts": []},
+        {"key": 3},
+    ],
+)
+def test_a_record_of_another_shape_is_damaged(tmp_path: Path, changes: dict[str, object]) -> None:
+    one = made(tmp_path, artifact("one"), "text")
+    record = json.loads((tmp_path / one.record).read_text())
+    (tmp_path / one.record).write_text(json.dumps(record | changes))
+    with pytest.raises(SembenchError, match=r"made\.json is damaged; delete"):
+        opened(tmp_path, one)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "[" * 100_000])
+def test_a_record_that_is_no_mapping_is_damaged(tmp_path: Path, text: str) -> None:
+    one = made(tmp_path, artifact("one"), "text")
+    (tmp_path / one.record).write_text(text)
+    with pytest.raises(SembenchError, match=r"made\.json is damaged; delete"):
+        opened_file(tmp_path, one, "data.txt")

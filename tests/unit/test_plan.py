@@ -107,6 +107,14 @@ def test_any_change_is_another_run_and_order_is_none(registry_copy: Path) -> Non
     assert len({run_id(registry_copy, seed=seed) for seed in (1, 2)}) == 2
 
 
+def test_the_order_of_roles_is_no_part_of_a_key(registry_copy: Path) -> None:
+    name = "dsbats_sn"
+    before = Plan("demo", root=registry_copy).made(name)
+    assert len(before.inputs) > 1
+    edit(registry_copy, "made.yaml", lambda v: v[name].update(inputs=dict(reversed(v[name]["inputs"].items()))))
+    assert Plan("demo", root=registry_copy).made(name) == before
+
+
 def test_the_read_out_of_a_variant_is_no_part_of_its_training(registry_copy: Path) -> None:
     before = run_id(registry_copy)
     edit(registry_copy, "variants.yaml", lambda v: v["unsup_simcse_distilbert"].update(readout="mean"))
@@ -440,3 +448,18 @@ def test_a_digest_covers_what_a_file_imports_down_to_the_engines(tmp_path: Path)
     imported.cache_clear()
     found = closure(tmp_path, ["sembench/a.py"], ["sembench/engine.py"])
     assert found == ["sembench/a.py", "sembench/b.py"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "1", "null"])
+def test_a_configuration_in_the_environment_that_is_no_mapping(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("SEMBENCH_CONFIG", text)
+    with pytest.raises(SembenchError, match="SEMBENCH_CONFIG must be a JSON mapping"):
+        Plan.of_job()
+
+
+@pytest.mark.parametrize("key", ["mirror", "srsd_pairs"])
+@pytest.mark.parametrize("value", ["~nosuchuser/x", "x" * 5000])
+def test_a_path_that_cannot_be_one_is_a_sentence(key: str, value: str) -> None:
+    with pytest.raises(SembenchError, match=f"config.yaml: '{key}' cannot be '") as caught:
+        Plan.from_config({"scale": "demo", key: value}, root=ROOT)
+    assert len(str(caught.value)) < 300

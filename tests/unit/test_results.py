@@ -113,6 +113,7 @@ def test_a_missing_and_a_changed_file_are_named_with_the_remedy(tmp_path: Path):
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(SembenchError, match=r"sts\.stsb\..*parquet was changed after it was made; delete"):
         read_scores(tmp_path, [one])
+    (tmp_path / one.record).unlink()
     write(tmp_path, one)
     (tmp_path / one.folder / one.files[1]).unlink()
     with pytest.raises(SembenchError, match=r"predictions\.parquet is missing"):
@@ -218,3 +219,12 @@ def test_gains_over_an_untouched_row_are_against_its_one_value():
 def test_parts_of_an_average_belong_together_by_run_and_a_failed_one_leaves_its_run_out():
     parts = [{"a.s1": 1.0, "a.s2": 2.0}, {"a.s1": 3.0, "a.s2": 4.0}, {"a.s2": 5.0}]
     assert paired(parts, SEEDS) == {"a.s2": (2.0, 4.0, 5.0)}
+
+
+def test_scores_that_are_there_stay_as_they_are(tmp_path: Path):
+    """A second command that scored the same must not change files whose checksums a first one has sealed."""
+    one = artifact()
+    write(tmp_path, one)
+    before = [(tmp_path / path).read_bytes() for path in one.paths]
+    write(tmp_path, one)
+    assert [(tmp_path / path).read_bytes() for path in one.paths] == before
