@@ -37,7 +37,7 @@ for name, published in JOBS.published.items():
         name:
             f"publish_{name}"
         input:
-            list(published.files),
+            files=list(published.files),
         output:
             list(published.files.values()),
             stamp=published.stamp,
@@ -50,6 +50,8 @@ for name, published in JOBS.published.items():
         resources:
             mem_mb=1000,
             runtime=10,
+        params:
+            name=name,
         message:
             f"publishing {name}"
         script:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sembench.core.artifact import Artifact, read_record
+from sembench.core.artifact import Artifact, opened_file, read_record
 from sembench.core.errors import SembenchError
 from sembench.plan.layout import HISTORY
 from sembench.plan.needs import ScoreKey
@@ -41,8 +41,14 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def read_run(plan: Plan, run: Run) -> dict[str, Any] | None:
-    """Return the ``run.json`` of a trained run, or None where there is none or the encoder is untouched."""
-    return read_json(plan.root / run.artifact.folder / HISTORY) if run.trained else None
+    """Return the ``run.json`` of a trained run, or None where it is not made or the encoder is untouched.
+
+    Raises:
+        SembenchError: it was changed, or the run was made from other content than lies there now.
+    """
+    if not run.trained or not (plan.root / run.artifact.record).is_file():
+        return None
+    return read_json(opened_file(plan.root, run.artifact, HISTORY))
 
 
 def data_entry(plan: Plan, artifact: Artifact) -> dict[str, Any]:
@@ -51,8 +57,12 @@ def data_entry(plan: Plan, artifact: Artifact) -> dict[str, Any]:
     entry = (plan.registry.made if made else plan.registry.datasets)[artifact.name]
     record = read_record(plan.root, artifact) or {}
     facts = record.get("facts") or {}
-    source = facts.get("source") or {}
-    origin = f"{source.get('kind', '?')}: {source.get('origin', '?')}" if source else "no record of a fetch here"
+    source = facts.get("source")
+    origin = (
+        f"{source.get('kind', '?')}: {source.get('origin', '?')}"
+        if isinstance(source, dict)
+        else "no record of a fetch here"
+    )
     files = record.get("files") or dict.fromkeys(artifact.files)
     return {
         "key": artifact.name,

@@ -188,7 +188,8 @@ class FakePlan:
 
     def data(self, name: str) -> Artifact:
         kind, folder = ("made", "made") if name in self.registry.made else ("dataset", "sets")
-        return self.artifact(kind, name, f"results/data/{folder}")
+        file = {"dsbats_sn": "sizes.csv", "sts_benchmark": "dev.csv"}.get(name, "a.txt")
+        return self.artifact(kind, name, f"results/data/{folder}", files=(file,))
 
     @functools.cache  # noqa: B019
     def _run(self, variant: str, seed: int) -> FakeRun:
@@ -918,6 +919,7 @@ def test_training_curves_come_from_the_runs_own_records(small: FakePlan, monkeyp
             {"step": 5, "loss": loss, "dev": 0.4, "cross_cosine": 0.9, "own_cosine": 0.9},
         ]
         write_json(small.root / run.artifact.folder / "run.json", {"run": run.id, "curve": curve})
+        seal(small.root, run.artifact)
     assert set(small.view(key).needs.runs) > {first.id, second.id}
     drawn = view(small, key).drawn()
     numbers = drawn.frame
@@ -978,6 +980,7 @@ def sizes(plan: FakePlan, drop: str = "") -> Path:
     path = plan.root / plan.data("dsbats_sn").folder / "sizes.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     made.drop(columns=drop or []).to_csv(path, index=False)
+    seal(plan.root, plan.data("dsbats_sn"))
     return path
 
 
@@ -1010,6 +1013,13 @@ def test_a_data_sets_table_can_be_cut(small: FakePlan):
         view(small, "analogy_table_2").render()
 
 
+def test_a_data_set_that_was_edited_is_not_shown(small: FakePlan):
+    path = sizes(small)
+    path.write_text(path.read_text().replace("a:b", "x:y"))
+    with pytest.raises(SembenchError, match=r"sizes\.csv was changed after it was made; delete"):
+        view(small, "analogy_table_2").render()
+
+
 # --------------------------------------------------------------------------------------------------------------- page
 
 RUN = {
@@ -1038,6 +1048,7 @@ def with_files(plan: FakePlan) -> FakePlan:
     for path, value in ((run, RUN), (plan.root / fetched.record, made)):
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(value), encoding="utf-8")
+    seal(plan.root, plan.runs_of("unsup_simcse_distilbert")[0].artifact)
     return plan
 
 
@@ -1153,10 +1164,17 @@ def test_the_page_renders_to_the_same_text(site: tuple[FakePlan, pd.DataFrame, s
     assert rendered(plan, given) == shown
 
 
-def test_a_broken_run_record_is_named(small: FakePlan):
-    path = small.root / small.runs_of("unsup_simcse_distilbert")[0].artifact.folder / "run.json"
+def test_a_broken_or_edited_run_record_is_named(small: FakePlan):
+    run = small.runs_of("unsup_simcse_distilbert")[0].artifact
+    path = small.root / run.folder / "run.json"
     path.parent.mkdir(parents=True)
+    path.write_text("{}", encoding="utf-8")
+    seal(small.root, run)
+    path.write_text('{"curve": []}', encoding="utf-8")
+    with pytest.raises(SembenchError, match=r"run\.json was changed after it was made"):
+        rendered(without_figures(small), frame([]))
     path.write_text('{"run": ', encoding="utf-8")
+    seal(small.root, run)
     with pytest.raises(SembenchError, match=r"run\.json is not a JSON mapping; delete it and run again"):
         rendered(without_figures(small), frame([]))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from sembench.core.artifact import opened_file
 from sembench.core.schema import RelativePath, Strict
 from sembench.plan.needs import Needs
 from sembench.registry.check import need
@@ -14,10 +15,9 @@ from sembench.reporting.text import environment, latex_escape, markdown_escape
 from sembench.reporting.view import TABLE_SUFFIXES, Shown, View, ViewConfig
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
+    from sembench.core.artifact import Artifact
     from sembench.plan import Plan
     from sembench.registry.load import Registry
 
@@ -79,22 +79,22 @@ class Frame(View[FrameConfig]):
         return Needs(data=(config.data,))
 
     @property
-    def path(self) -> Path:
-        """The file that is shown."""
-        artifact = self.plan.data(self.plan.used(self.config.data))
-        return self.plan.root / artifact.folder / self.config.file
+    def artifact(self) -> Artifact:
+        """The data set that is shown."""
+        return self.plan.data(self.plan.used(self.config.data))
 
     def frame(self) -> pd.DataFrame:
         """Return what is shown, columns under their labels.
 
         Raises:
-            SembenchError: the file cannot be read or lacks a column.
+            SembenchError: the file was changed, cannot be read or lacks a column.
         """
         from sembench.core.frames import read_frame
 
         config = self.config
         first = [config.first_per.column] if config.first_per else []
-        frame = read_frame(self.path, [*(column.key for column in config.columns), *config.where, *first])
+        path = opened_file(self.plan.root, self.artifact, config.file)
+        frame = read_frame(path, [*(column.key for column in config.columns), *config.where, *first])
         for column, values in config.where.items():
             frame = frame[frame[column].astype(str).isin(values)]
         if config.first_per:
@@ -127,7 +127,8 @@ class Frame(View[FrameConfig]):
 
     def page(self) -> Shown | None:
         """Return the table, or None where the data set is not made yet."""
-        return Shown(section="data", html=self._html(self.frame())) if self.path.is_file() else None
+        made = (self.plan.root / self.artifact.record).is_file()
+        return Shown(section="data", html=self._html(self.frame())) if made else None
 
     def _markdown(self, frame: pd.DataFrame) -> str:
         rows = [[markdown_escape(cell) for cell in row] for row in [list(frame.columns), *self.cells(frame)]]
