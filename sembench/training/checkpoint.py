@@ -111,12 +111,14 @@ class Checkpoint:
         folder: where states of unfinished runs lie, or None.
         run_id: of the run.
         every: seconds between two writes.
+        content: digest of what the run trains on; a data set fetched again may hold something else under the same key.
     """
 
-    def __init__(self, folder: Path | None, run_id: str, every: float = SECONDS_BETWEEN) -> None:
+    def __init__(self, folder: Path | None, run_id: str, every: float = SECONDS_BETWEEN, *, content: str = "") -> None:
         self.path = folder / run_id / "state.pt" if folder else None
         self.run_id = run_id
         self.every = every
+        self.content = content
         self.signal: signal.Signals | None = None
         self._written = time.monotonic()
         self._handlers: dict[signal.Signals, Any] = {}
@@ -166,6 +168,7 @@ class Checkpoint:
     ) -> None:
         saved = {
             "run": self.run_id,
+            "content": self.content,
             "precision": precision,
             "weights": model.weights(),
             "best_weights": model.best,
@@ -187,7 +190,8 @@ class Checkpoint:
             *parts: optimiser, schedule and scaler.
 
         Raises:
-            SembenchError: the file is damaged or belongs to another run, or the run went in another precision.
+            SembenchError: the file is damaged or belongs to another run, or the run went on other data or in another
+                precision.
         """
         if self.path is None or not self.path.is_file():
             return State()
@@ -199,6 +203,11 @@ class Checkpoint:
         try:
             if (run := saved["run"]) != self.run_id:
                 raise SembenchError(f"{self.path} belongs to {run}, not {self.run_id}; {anew}")
+            # A state that an earlier version wrote does not say.
+            if saved.get("content", self.content) != self.content:
+                raise SembenchError(
+                    f"{self.path} was trained on other content of its inputs than they hold now; {anew}"
+                )
             if (before := saved["precision"]) != precision:
                 raise SembenchError(
                     f"{self.path} was trained in {before} but would go on in {precision}; go on where the hardware "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from sembench.core.artifact import opened, seal
+from sembench.core.artifact import content_of, opened, seal
+from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.data.frames import read_examples
 from sembench.data.readers.pairs import read_pairs
@@ -33,7 +34,8 @@ def train_run(plan: Plan, run: Run, threads: int = 0) -> None:
     maker = plan.maker(run.data.name).plugin
     examples = read_examples(opened(plan.root, run.data) / maker.examples, objective.plugin.columns)
     dev = read_pairs(plan.entry(run.dev.name), opened(plan.root, run.dev), DEV_SPLIT)
-    checkpoint = Checkpoint(plan.root / plan.layout.base / "checkpoints", run.id)
+    content = digest([content_of(plan.root, each) for each in run.artifact.inputs], 16)
+    checkpoint = Checkpoint(plan.root / plan.layout.base / "checkpoints", run.id, content=content)
     trained = train(recipe, objective, run.seed, start, examples, dev, checkpoint, run.id)
     facts = {
         "variant": run.variant,
