@@ -244,11 +244,23 @@ def _compared(root: Path, artifact: Artifact, names: Iterable[str]) -> dict[str,
     return record
 
 
-def _check_origins(root: Path, artifact: Artifact, record: Mapping[str, Any]) -> None:
+def check_origins(root: Path, artifacts: Iterable[Artifact]) -> None:
+    """Compare what artefacts were made from with what lies there now; those that are not made pass.
+
+    Raises:
+        SembenchError: an origin has other content by now.
+    """
+    seen: set[Path] = set()
+    for each in artifacts:
+        if record := read_record(root, each):
+            _check_origins(root, each, record, seen)
+
+
+def _check_origins(root: Path, artifact: Artifact, record: Mapping[str, Any], seen: set[Path] | None = None) -> None:
     """Compare what an artefact was made from, and that in turn, with what lies there now.
 
     What is gone is not compared, but what it was made from is. Only records are compared: each job hashes the files
-    that it opens itself.
+    that it opens itself. ``seen`` gathers the records of origins whose own origins are compared already.
 
     Raises:
         SembenchError: an origin has other content by now, as a file without a checksum that was fetched again.
@@ -265,11 +277,16 @@ def _check_origins(root: Path, artifact: Artifact, record: Mapping[str, Any]) ->
         if content != made_from.get((each.kind, each.name, each.key), "" if each in artifact.inputs else content):
             raise SembenchError(
                 f"{artifact.kind} '{artifact.name}' was made from other content of {each.kind} '{each.name}' than "
-                f"{each.folder} holds now; {_remedy(artifact)}"
+                f"{each.folder} holds now; {_remedy(artifact, each)}"
             )
-        _check_origins(root, each, origin)
+        if seen is None or each.record not in seen:
+            _check_origins(root, each, origin, seen)
+            if seen is not None:
+                seen.add(each.record)
 
 
-def _remedy(artifact: Artifact) -> str:
+def _remedy(artifact: Artifact, changed: Artifact | None = None) -> str:
     what = artifact.folder if artifact.record_name == RECORD else artifact.record
+    if artifact.kind == "scores" and changed and changed.kind in ("run", "backbone"):
+        what = artifact.folder.parent  # Another encoder: none of its scores holds any more.
     return f"delete {what} and run the same command again to make it anew"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sembench.core.artifact import RECORD, Artifact
+from sembench.core.artifact import RECORD, Artifact, check_origins
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.plan.code import views_digest
@@ -118,15 +118,21 @@ class Jobs:
         With ``partial`` there are no jobs: views show what is not there as failed.
 
         Raises:
-            SembenchError: the view shows a data set that the scale cannot have.
+            SembenchError: the view shows a data set that the scale cannot have, or a score was made from other content
+                than lies there now, which no job would notice where the view is rendered already.
         """
         if view and (reason := self.plan.view(view).missing):
             raise SembenchError(f"'{view}' cannot be built at scale {self.plan.name}: {reason}")
         keys = self.plan.view(view).needs.scores if view else self.plan.batch("all")
         missing = set(self.plan.unscored(keys))
-        there = [self.plan.score(key).record for key in keys if key not in missing]
+        made = [self.plan.score(key) for key in keys if key not in missing]
+        check_origins(self.plan.root, made)
+        there = [artifact.record for artifact in made]
         if self.plan.partial:
             return there
+        if missing:
+            # Snakemake takes the temporary end of a scoring job for done where what comes after it is there.
+            (self.plan.root / self.stamp(view or "collect_scores")).unlink(missing_ok=True)
         return there + [self._open(run, batch) for run in dict.fromkeys(key.run for key in missing)]
 
     def _open(self, run: str, batch: str) -> Path:

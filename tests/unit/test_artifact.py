@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from sembench.core.artifact import Artifact, content_of, key_of, opened, opened_file, read_record, seal
+from sembench.core.artifact import Artifact, check_origins, content_of, key_of, opened, opened_file, read_record, seal
 from sembench.core.canonical import canonical_json, digest
 from sembench.core.errors import SembenchError
 from sembench.core.files import stamped
@@ -179,3 +179,17 @@ def test_a_record_that_is_no_mapping_is_damaged(tmp_path: Path, text: str) -> No
     (tmp_path / one.record).write_text(text)
     with pytest.raises(SembenchError, match=r"made\.json is damaged; delete"):
         opened_file(tmp_path, one, "data.txt")
+
+
+def test_scores_of_another_encoder_are_deleted_together(tmp_path: Path) -> None:
+    run = Artifact("run", "v.s1", {}, (), Path("runs/v.s1.0"), ("data.txt",))
+    score = Artifact("scores", "sts.stsb", {}, (run,), Path("scores/v.s1.0/cls"), ("data.txt",), "sts.stsb.0.json")
+    for text in ("one", "other"):
+        for each in (run, score):
+            (tmp_path / each.folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / each.folder / "data.txt").write_text(text)
+        seal(tmp_path, run)
+        if text == "one":
+            seal(tmp_path, score)
+    with pytest.raises(SembenchError, match=r"; delete scores/v\.s1\.0 and run"):
+        check_origins(tmp_path, [score])

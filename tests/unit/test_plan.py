@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sembench.core.artifact import seal
 from sembench.core.canonical import canonical_json
 from sembench.core.errors import SembenchError
 from sembench.plan import Plan, ScoreKey
@@ -463,3 +464,31 @@ def test_a_path_that_cannot_be_one_is_a_sentence(key: str, value: str) -> None:
     with pytest.raises(SembenchError, match=f"config.yaml: '{key}' cannot be '") as caught:
         Plan.from_config({"scale": "demo", key: value}, root=ROOT)
     assert len(str(caught.value)) < 300
+
+
+def test_a_view_whose_scores_are_gone_is_out_of_date(registry_copy: Path) -> None:
+    """Snakemake does not make a missing temporary input anew where the output is there; a missing stamp is made."""
+    jobs = Jobs(Plan("smoke", root=registry_copy))
+    for view, name in (("simcse_table_6", "simcse_table_6"), (None, "collect_scores")):
+        stamp = registry_copy / jobs.stamp(name)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+        jobs.scores(view, "all")
+        assert not stamp.exists()
+
+
+def test_a_score_of_other_data_is_found_while_planning(registry_copy: Path) -> None:
+    """The table is there and newer than all scores, so that no job would look."""
+    plan = Plan("smoke", root=registry_copy)
+    key = plan.view("simcse_table_6").needs.scores[0]
+    data, score = plan.data(plan.task(key.suite, key.task).data), plan.score(key)
+    for text in ("one", "other"):
+        for path in (*data.paths[:-1], *score.paths[:-1]):
+            (registry_copy / path).parent.mkdir(parents=True, exist_ok=True)
+            (registry_copy / path).write_text(text)
+        seal(registry_copy, data)
+        if text == "one":
+            seal(registry_copy, score)
+            assert score.record in Jobs(plan).scores("simcse_table_6", "all")
+    with pytest.raises(SembenchError, match=f"was made from other content of dataset '{data.name}'"):
+        Jobs(plan).scores("simcse_table_6", "all")
