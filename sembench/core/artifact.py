@@ -44,6 +44,8 @@ class Artifact:
         folder: where it lies, relative to the project's folder; its last part ends with the key.
         files: its files, relative to ``folder``, but for the record.
         record_name: name of the record in ``folder``.
+        notes: those of ``files`` that say how it was made, such as the seconds it took; they are checked like the
+            others, but two artefacts that differ in them alone have the same content.
     """
 
     kind: Kind
@@ -53,6 +55,7 @@ class Artifact:
     folder: Path
     files: tuple[str, ...]
     record_name: str = RECORD
+    notes: tuple[str, ...] = ()
 
     @functools.cached_property
     def key(self) -> str:
@@ -202,7 +205,11 @@ def content_of(root: Path, artifact: Artifact) -> str:
         SembenchError: the record is damaged or that of another artefact.
     """
     record = read_record(root, artifact)
-    return digest(record["files"], 16) if record else ""
+    return _content(artifact, record) if record else ""
+
+
+def _content(artifact: Artifact, record: Mapping[str, Any]) -> str:
+    return digest({name: sha256 for name, sha256 in record["files"].items() if name not in artifact.notes}, 16)
 
 
 def opened(root: Path, artifact: Artifact) -> Path:
@@ -213,7 +220,7 @@ def opened(root: Path, artifact: Artifact) -> Path:
             sentence says which artefact it is, and what to delete so that it is made anew.
     """
     record = _compared(root, artifact, artifact.files)
-    _OPENED[root / artifact.record] = digest(record["files"], 16)
+    _OPENED[root / artifact.record] = _content(artifact, record)
     return root / artifact.folder
 
 
@@ -273,7 +280,7 @@ def _check_origins(root: Path, artifact: Artifact, record: Mapping[str, Any], se
         if origin is None:
             waiting += each.inputs
             continue
-        content = digest(origin["files"], 16)
+        content = _content(each, origin)
         if content != made_from.get((each.kind, each.name, each.key), "" if each in artifact.inputs else content):
             raise SembenchError(
                 f"{artifact.kind} '{artifact.name}' was made from other content of {each.kind} '{each.name}' than "

@@ -18,7 +18,7 @@ from sembench.core.errors import SembenchError, unknown
 from sembench.core.files import sha256_of
 from sembench.core.plugin import Chosen
 from sembench.plan.engines import versions
-from sembench.plan.layout import BACKBONES, MADE, RUN_FILES, SETS, ScaleLayout, keyed
+from sembench.plan.layout import BACKBONES, HISTORY, MADE, RUN_FILES, SETS, ScaleLayout, keyed
 from sembench.plan.needs import ScoreKey
 from sembench.plan.resolve import Resolved, resolved
 from sembench.registry import Registry, load_registry
@@ -252,7 +252,10 @@ class Artefacts:
         begin, data = start.artifact if start else origin, self.made(self.used(str(entry.data)))
         dev = self.dataset(self.used(training.recipe.dev))
         params = {**training.params, "seed": seed, "engines": versions("encoding", "training")}
-        artifact = self._artifact("run", f"{variant}.s{seed}", params, (begin, data, dev), self.layout.runs, RUN_FILES)
+        made_from = (begin, data, dev)
+        artifact = self._artifact(
+            "run", f"{variant}.s{seed}", params, made_from, self.layout.runs, RUN_FILES, (HISTORY,)
+        )
         return Run(artifact.folder.name, variant, seed, artifact, backbone, training, begin, data, dev, start)
 
     def runs_of(self, variant: str) -> tuple[Run, ...]:
@@ -428,5 +431,7 @@ class Artefacts:
         inputs: tuple[Artifact, ...],
         folder: Path,
         files: tuple[str, ...],
+        notes: tuple[str, ...] = (),
     ) -> Artifact:
-        return Artifact(kind, name, params, inputs, keyed(folder, name, key_of(kind, params, inputs)), files)
+        place = keyed(folder, name, key_of(kind, params, inputs))
+        return Artifact(kind, name, params, inputs, place, files, notes=notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,21 @@ def test_what_was_made_from_something_stale_is_stale_too(tmp_path: Path) -> None
     made(tmp_path, data, "one and more")
     with pytest.raises(SembenchError, match=r"made 'run' was made from other content of made 'data'.*delete run\."):
         opened(tmp_path, score)
+
+
+def test_how_long_a_training_took_is_no_part_of_its_content(tmp_path: Path) -> None:
+    """The same recipe trained twice has the same weights and another history: its scores stay good."""
+    run = replace(artifact("run"), files=("data.txt", "run.json"), notes=("run.json",))
+    contents = []
+    for weights, seconds in (("a", "10"), ("a", "11"), ("b", "11")):
+        (tmp_path / run.folder).mkdir(exist_ok=True)
+        (tmp_path / run.folder / "run.json").write_text(seconds)
+        made(tmp_path, run, weights)
+        contents.append(content_of(tmp_path, run))
+    assert contents[0] == contents[1] != contents[2]
+    (tmp_path / run.folder / "run.json").write_text("12")
+    with pytest.raises(SembenchError, match=r"run\.json was changed after it was made"):
+        opened(tmp_path, run)
 
 
 def test_a_stamp_replaces_older_ones_of_its_name_only(tmp_path: Path) -> None:
