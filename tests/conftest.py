@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,8 +31,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("realdata") and not os.environ.get("SEMBENCH_MIRROR"):
             item.add_marker(pytest.mark.skip(reason="needs real data: set SEMBENCH_MIRROR"))
-    # What runs the whole workflow comes last: it is built beside the other tests meanwhile.
-    items.sort(key=lambda item: "finished" in getattr(item, "fixturenames", ()))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """What needs the whole workflow comes late, as it is built beside the others; real encoders, with all cores, last."""
+    return 2 if item.path.name == "test_real.py" else int("finished" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
@@ -127,14 +132,13 @@ def _building(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     (base / "site").mkdir()
     (base / "site" / "sitecustomize.py").write_text(NO_NETWORK)
     config = ("--cores", "2", "--config", "scale=smoke")
-    fetched = run_snakemake(folder, "fetch", *config)
-    assert fetched.returncode == 0, (fetched.stdout + fetched.stderr)[-4000:]
+    fetch, build = (shlex.join(snakemake(folder, target, *config)) for target in ("fetch", "all"))
     path = f"{base / 'site'}{os.pathsep}{folder}"
     with (base / "log").open("w") as log:
         process = subprocess.Popen(
-            snakemake(folder, "all", *config),
+            ["bash", "-c", f"{fetch} && PYTHONPATH={shlex.quote(path)} exec {build}"],
             cwd=folder,
-            env=environment(folder, PYTHONPATH=path),
+            env=environment(folder),
             stdout=log,
             stderr=subprocess.STDOUT,
         )

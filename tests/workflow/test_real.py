@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+import torch
 
 from sembench.core.plugin import PROTOCOLS
 from sembench.encoders.backbones import build_backbone
@@ -18,6 +21,15 @@ from tests.fetching import Place
 from tests.packages import packaged
 
 pytestmark = [pytest.mark.packages]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _all_cores():
+    """Real encoders have work for every core, which the invented ones of the other tests have not."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

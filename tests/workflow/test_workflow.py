@@ -91,14 +91,14 @@ def test_a_trained_head_is_where_the_objective_says(finished: Path) -> None:
 
 
 def test_a_training_that_is_stopped_goes_on_where_it_was(copy: Path) -> None:
-    edit(copy, "scales.yaml", lambda v: v["smoke"]["recipe"].update(max_steps=400, eval_every=200))
+    edit(copy, "scales.yaml", lambda v: v["smoke"]["recipe"].update(max_steps=120, eval_every=60))
     run = Plan("smoke", root=copy).runs_of("unsup_simcse_distilbert")[0]
     command = [sys.executable, "workflow_scripts/train.py", run.id, "--threads", "1"]
     env = environment(copy, SEMBENCH_CONFIG='{"scale": "smoke"}')
     process = subprocess.Popen(command, cwd=copy, env=env, text=True, stderr=subprocess.PIPE)
     assert process.stderr is not None
     for line in process.stderr:
-        if "step 200" in line:
+        if "step 60, dev" in line:
             break
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 75
@@ -108,8 +108,8 @@ def test_a_training_that_is_stopped_goes_on_where_it_was(copy: Path) -> None:
     assert result.returncode == 0, result.stderr
     kept = json.loads((copy / run.artifact.folder / "run.json").read_text())
     assert len(kept["segments"]) == 2
-    assert kept["segments"][1]["start_step"] == kept["segments"][0]["end_step"] >= 200
-    assert len(kept["losses"]) == 400
+    assert kept["segments"][1]["start_step"] == kept["segments"][0]["end_step"] >= 60
+    assert len(kept["losses"]) == 120
     assert not state.exists()
 
 
