@@ -80,6 +80,7 @@ class Handler(BaseHTTPRequestHandler):
         return int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and fits and self.server.ranges else None
 
     def answer(self, status: int, headers: dict[str, str], body: bytes, most: int = 0) -> None:
+        self.server.sent.append(len(body[:most]))  # before the client can be done with it
         self.send_response(status)
         for name, value in (headers | {"Content-Length": str(len(body))}).items():
             self.send_header(name, value)
@@ -88,7 +89,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[:half])
         time.sleep(self.server.pause)
         self.wfile.write(body[half:most])
-        self.server.sent.append(len(body[:most]))
         self.close_connection = True
 
 
