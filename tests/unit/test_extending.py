@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,29 +15,15 @@ from tests.conftest import DATA, ROOT, copy_project, environment
 BLOCK = re.compile(r"^```(python|yaml) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Runs in the copy, whose library is imported: everything that the new entries need at scale smoke, in one process.
 BUILD = """
-from sembench.data.build import make_dataset
-from sembench.encoders.backbones import make_backbone
-from sembench.evaluation.job import ensure, score_run
 from sembench.plan import Plan
-from sembench.reporting.render import write_view
 from sembench.training.job import train_run
+from tests.smoke import build
 
-plan = Plan('smoke', seeds=[1])
-say = lambda line: None
-run = plan.runs_of('still_distilbert')[0]
+plan = Plan('smoke')
 views = [plan.view('beyond_table_short'), plan.view('beyond_figure_length')]
-needed = [artifact for view in views for artifact in plan.artifacts(view.needs)] + [run.artifact]
-for artifact in plan.ancestors(needed):
-    if artifact.kind in ('dataset', 'made', 'backbone'):
-        ensure(plan, artifact, say)
-for name in ('still_distilbert', 'unsup_simcse_distilbert', 'unsup_simcse_distilbert_short'):
-    train_run(plan, plan.runs_of(name)[0], threads=1)
-keys = [key for view in views for key in view.needs.scores]
-for run_id in dict.fromkeys(key.run for key in keys):
-    score_run(plan, plan.run(run_id), [key for key in keys if key.run == run_id], threads=1)
-for view in views:
-    for path in write_view(plan, view.key):
-        print(path.name)
+build(plan, views)
+train_run(plan, plan.runs_of('still_distilbert')[0], threads=1)
+print(*(path.name for view in views for path in view.outputs))
 """
 
 
@@ -72,7 +59,7 @@ def test_all_of_it_is_made_and_shown(extended: tuple[Path, list[str], list[str]]
     done = subprocess.run(
         [sys.executable, "-c", BUILD],
         cwd=folder,
-        env=environment(folder, SEMBENCH_MIRROR=""),
+        env=environment(folder, PYTHONPATH=f"{folder}{os.pathsep}{ROOT}", SEMBENCH_MIRROR=""),
         capture_output=True,
         text=True,
     )
