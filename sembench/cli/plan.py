@@ -102,8 +102,8 @@ def show(variant: Annotated[str, typer.Argument(help="a variant of the registry"
 
 def _recipe(origins: dict[str, str], run: Run) -> list[tuple[str, str, str]]:
     assert run.training is not None
-    values = {f"objective.{k}": v for k, v in run.training.objective.params.items() if k != "version"}
-    values |= {k: v for k, v in run.training.recipe.model_dump(mode="json").items() if k != "objective"}
+    values = run.training.values
+    values = {f"objective.{k}": v for k, v in values.pop("objective").items()} | values
     return [(key, str(value), origins.get(f"recipe.{key}", "default")) for key, value in values.items()]
 
 

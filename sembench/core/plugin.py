@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from sembench.core.errors import SembenchError, shortened, unknown
-from sembench.core.schema import Strict, parse
+from sembench.core.schema import Strict, deciding, parse
 
 
 class Plugin(Protocol):
@@ -42,8 +42,13 @@ class Chosen(Generic[P]):
 
     @property
     def params(self) -> dict[str, Any]:
-        """All that decides what it makes: kind, version, and every parameter, defaults included."""
-        return {"kind": self.kind, "version": self.plugin.version, **self.config.model_dump(mode="json")}
+        """All that decides what it makes: kind, version, and the parameters that enter keys, defaults included."""
+        return {"kind": self.kind, "version": self.plugin.version, **deciding(self.config)}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Kind and every parameter, for people."""
+        return {"kind": self.kind, **self.config.model_dump(mode="json")}
 
 
 class Family(Generic[P]):

@@ -27,6 +27,29 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def later(default: Any, *, was: Any, **options: Any) -> Any:
+    """Declare a parameter that was added when there were runs already.
+
+    Args:
+        default: what it is where nobody says.
+        was: what was done before there was the parameter; with this value it is no part of any key, so the artefacts
+            of that time keep their names.
+        **options: as of ``Field``.
+    """
+    return Field(default, json_schema_extra={"was": was}, **options)
+
+
+def deciding(config: Strict) -> dict[str, Any]:
+    """Return the parameters that enter a key: all of them, defaults included, but see ``later``."""
+    before = {
+        name: extra["was"]
+        for name, field in type(config).model_fields.items()
+        if isinstance(extra := field.json_schema_extra, dict) and "was" in extra
+    }
+    values = config.model_dump(mode="json")
+    return {name: value for name, value in values.items() if name not in before or value != before[name]}
+
+
 Model = TypeVar("Model", bound=BaseModel)
 Merged = dict[str, Any]
 

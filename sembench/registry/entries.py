@@ -8,7 +8,7 @@ from typing import Any
 
 from sembench.core.errors import SembenchError, unknown
 from sembench.core.plugin import CONVERTERS, MAKERS, OBJECTIVES, PROTOCOLS, TRANSFORMS, Chosen
-from sembench.core.schema import merged, parse
+from sembench.core.schema import deciding, merged, parse
 from sembench.registry.models import Backbone, Made, Recipe, Suite, SuiteLaid, Transform
 
 
@@ -33,7 +33,12 @@ class Training:
     @property
     def params(self) -> dict[str, Any]:
         """All that decides a training besides its inputs and seed, defaults included."""
-        return {**self.recipe.model_dump(mode="json"), "objective": self.objective.params}
+        return {**deciding(self.recipe), "objective": self.objective.params}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every parameter of recipe and objective, for people."""
+        return {**self.recipe.model_dump(mode="json"), "objective": self.objective.values}
 
 
 def maker_of(name: str, entry: Made, overlay: Mapping[str, Any] | None = None, where: str = "") -> Chosen[Any]:

@@ -6,6 +6,7 @@ They stand outside autocast: a product in bf16 would round cosines to two digits
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from sembench.core.lazy import functional, torch
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 RelationEncoder = Literal["diff", "concat", "concat_diff"]
+Similarity = Literal["cosine", "dot"]
 Negatives = Literal["third_pairs", "third_pairs_plus_positive", "cross_relation"]
 
 
@@ -22,41 +24,54 @@ def cosines(first: Tensor, second: Tensor) -> Tensor:
     return functional.normalize(first, dim=-1) @ functional.normalize(second, dim=-1).T
 
 
-def info_nce(anchors: Tensor, positives: Tensor, temperature: float) -> Tensor:
+def similarities(first: Tensor, second: Tensor, how: Similarity) -> Tensor:
+    """Return all cosines or dot products between rows of (N, width) and (M, width) as (N, M)."""
+    return cosines(first, second) if how == "cosine" else first @ second.T
+
+
+def info_nce(anchors: Tensor, positives: Tensor, temperature: float, similarity: Similarity = "cosine") -> Tensor:
     """Return the mean cross-entropy of finding each anchor's own positive among all positives (SimCSE, Equation 1).
 
     Args:
         anchors: (N, width).
         positives: (N, width); row i belongs to anchor i, the other N - 1 rows are its negatives.
-        temperature: divisor of the cosines.
+        temperature: divisor of the similarities.
+        similarity: cosine, or the plain dot product of Table D.1.
 
     One direction only: positives do not look for their anchors (official code). Normalising first makes all cosines
     one matrix product of (N, width) by (width, N); broadcasting a cosine would hold N x N x width numbers.
     """
     targets = torch.arange(len(anchors), device=anchors.device)
-    return functional.cross_entropy(cosines(anchors, positives) / temperature, targets)
+    return functional.cross_entropy(similarities(anchors, positives, similarity) / temperature, targets)
 
 
 def hard_negative_info_nce(
-    anchors: Tensor, positives: Tensor, negatives: Tensor, temperature: float, weight: float = 1.0
+    anchors: Tensor,
+    positives: Tensor,
+    negatives: Sequence[Tensor],
+    temperature: float,
+    weight: float = 1.0,
+    similarity: Similarity = "cosine",
 ) -> Tensor:
     """Return the mean cross-entropy of finding each own positive among all positives and negatives (Equation 5).
 
     Args:
         anchors: (N, width).
         positives: (N, width); row i belongs to anchor i.
-        negatives: (N, width) hard negatives; row i belongs to anchor i, but all N are negatives of every anchor.
-        temperature: divisor of the cosines.
-        weight: alpha of Table 7, not negative. It counts the own hard negative's exponential alpha times, so log(alpha)
-            is added to its logit and to no other (official code); 0 leaves the own hard negative out.
+        negatives: one (N, width) for each sort of hard negatives; row i belongs to anchor i, but all N of each sort are
+            negatives of every anchor.
+        temperature: divisor of the similarities.
+        weight: alpha of Table 7, not negative. It counts the own hard negatives' exponentials alpha times, so
+            log(alpha) is added to their logits and to no others (official code); 0 leaves them out.
+        similarity: cosine, or the plain dot product of Table D.1.
     """
     n = len(anchors)
     own = torch.zeros(n, n, dtype=anchors.dtype, device=anchors.device)
     own.fill_diagonal_(math.log(weight) if weight else -math.inf)
-    logits = torch.cat(
-        [cosines(anchors, positives) / temperature, cosines(anchors, negatives) / temperature + own], dim=1
+    logits = [similarities(anchors, other, similarity) / temperature for other in (positives, *negatives)]
+    return functional.cross_entropy(
+        torch.cat([logits[0], *(part + own for part in logits[1:])], dim=1), torch.arange(n, device=anchors.device)
     )
-    return functional.cross_entropy(logits, torch.arange(n, device=anchors.device))
 
 
 def pair_features(first: Tensor, second: Tensor) -> Tensor:

@@ -186,11 +186,12 @@ def scored(encoder: TransformerEncoder, readout: str, dev: Pairs, step: int, pro
 
 
 def encoding(encoder: TransformerEncoder, precision: str, chunk_rows: int) -> Encode:
-    """Return the function through which an objective sees the encoder: (rows, width) in float32, with gradient."""
+    """Return the function through which an objective sees the encoder; see ``objectives.base.Encode``."""
+    trained = encoder
 
-    def encode(rows: Rows, readout: str) -> Tensor:
-        with autocast(precision, encoder.device):
-            return encode_rows(encoder, rows, readout, chunk_rows).float()
+    def encode(rows: Rows, readout: str, encoder: TransformerEncoder | None = None) -> Tensor:
+        with autocast(precision, trained.device):
+            return encode_rows(encoder or trained, rows, readout, chunk_rows).float()
 
     return encode
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -15,7 +16,7 @@ from sembench.core.canonical import canonical_json, digest
 from sembench.core.errors import SembenchError
 from sembench.core.files import stamped
 from sembench.core.plugin import Chosen
-from sembench.core.schema import Strict, merged, parse
+from sembench.core.schema import Strict, later, merged, parse
 
 
 def artifact(name: str, params=None, inputs=()) -> Artifact:
@@ -61,6 +62,33 @@ def test_a_changed_default_is_another_key() -> None:
 
     keys = {digest(Chosen("k", plugin, parse(plugin.Config, {}, "here")).params) for plugin in (Now, Later, Fixed)}
     assert len(keys) == 3
+
+
+def test_a_parameter_that_came_later_renames_nothing_that_was_made_before() -> None:
+    class Before:
+        """Made things already."""
+
+        version = 1
+
+        class Config(Strict):
+            rate: float = 0.1
+
+    class Grown(Before):
+        class Config(Strict):
+            rate: float = 0.1
+            how: str = later("cosine", was="cosine")
+
+    class Turned(Before):
+        class Config(Strict):
+            rate: float = 0.1
+            how: str = later("dot", was="cosine")
+
+    def key(plugin: Any, **given: Any) -> str:
+        return digest(Chosen("k", plugin, parse(plugin.Config, given, "here")).params)
+
+    assert key(Grown) == key(Grown, how="cosine") == key(Turned, how="cosine") == key(Before)
+    assert key(Grown, how="dot") == key(Turned) != key(Before)
+    assert Chosen("k", Grown, Grown.Config()).values == {"kind": "k", "rate": 0.1, "how": "cosine"}
 
 
 def test_another_kind_replaces_the_parameters_of_the_first() -> None:

@@ -35,7 +35,12 @@ NEGATIVES = SENTENCES[3:] + SENTENCES[:3]
 FRAME = pd.DataFrame(
     {
         **{"sentence": SENTENCES, "anchor": SENTENCES, "positive": POSITIVES, "negative": NEGATIVES},
-        **{"first": SENTENCES, "second": POSITIVES, "label": [0, 1, 2, 2, 1, 0]},
+        **{
+            "neutral": SENTENCES[2:] + SENTENCES[:2],
+            "first": SENTENCES,
+            "second": POSITIVES,
+            "label": [0, 1, 2, 2, 1, 0],
+        },
     }
 )
 
@@ -61,13 +66,18 @@ def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 # ---------------------------------------------------------------------------------------- losses against naive loops
 
 
-def naive_loss(anchors, positives, temperature: float, negatives=(), alpha: float = 1.0) -> float:
+def dot(first, second) -> float:
+    return sum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+
+
+def naive_loss(anchors, positives, temperature: float, *negatives, alpha: float = 1.0, like=cos) -> float:
     total = 0.0
     for i, anchor in enumerate(anchors):
-        below = sum(math.exp(cos(anchor, other) / temperature) for other in positives)
-        for j, other in enumerate(negatives):
-            below += (alpha if i == j else 1.0) * math.exp(cos(anchor, other) / temperature)
-        total -= math.log(math.exp(cos(anchor, positives[i]) / temperature) / below)
+        below = sum(math.exp(like(anchor, other) / temperature) for other in positives)
+        for sort in negatives:
+            for j, other in enumerate(sort):
+                below += (alpha if i == j else 1.0) * math.exp(like(anchor, other) / temperature)
+        total -= math.log(math.exp(like(anchor, positives[i]) / temperature) / below)
     return total / len(anchors)
 
 
@@ -89,9 +99,28 @@ def test_the_contrastive_loss_equals_a_naive_loop(temperature: float) -> None:
 @pytest.mark.parametrize("alpha", [1.0, 0.5, 2.0, 0.0])
 def test_the_loss_with_hard_negatives_equals_a_naive_loop(alpha: float) -> None:
     assert_equals_loop(
-        lambda a, p, n: hard_negative_info_nce(a, p, n, 0.2, alpha),
-        lambda a, p, n: naive_loss(a, p, 0.2, n, alpha),
+        lambda a, p, n: hard_negative_info_nce(a, p, [n], 0.2, alpha),
+        lambda a, p, n: naive_loss(a, p, 0.2, n, alpha=alpha),
         *drawn((4, 3), (4, 3), (4, 3)),
+    )
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_the_loss_with_two_sorts_of_hard_negatives_equals_a_naive_loop(alpha: float) -> None:
+    assert_equals_loop(
+        lambda a, p, n, m: hard_negative_info_nce(a, p, [n, m], 0.2, alpha),
+        lambda a, p, n, m: naive_loss(a, p, 0.2, n, m, alpha=alpha),
+        *drawn((4, 3), (4, 3), (4, 3), (4, 3)),
+    )
+
+
+def test_losses_of_dot_products_equal_a_naive_loop() -> None:
+    a, p, n = drawn((4, 3), (4, 3), (4, 3))
+    assert_equals_loop(lambda a, p: info_nce(a, p, 0.7, "dot"), lambda a, p: naive_loss(a, p, 0.7, like=dot), a, p)
+    assert_equals_loop(
+        lambda a, p, n: hard_negative_info_nce(a, p, [n], 0.7, 2.0, "dot"),
+        lambda a, p, n: naive_loss(a, p, 0.7, n, alpha=2.0, like=dot),
+        *(a, p, n),
     )
 
 
@@ -120,9 +149,9 @@ def test_known_values_by_hand() -> None:
     assert info_nce(eye, eye, 0.5).item() == pytest.approx(math.log(1 + math.exp(-2)), abs=1e-12)
     # The own hard negative is the anchor itself, so it counts as much as the positive; the other one is orthogonal.
     expected = math.log(2 + 2 * math.exp(-2))
-    assert hard_negative_info_nce(eye, eye, eye, 0.5).item() == pytest.approx(expected, abs=1e-12)
+    assert hard_negative_info_nce(eye, eye, [eye], 0.5).item() == pytest.approx(expected, abs=1e-12)
     expected = math.log(1 + 2 * math.exp(-2))
-    assert hard_negative_info_nce(eye, eye, eye, 0.5, 0.0).item() == pytest.approx(expected, abs=1e-12)
+    assert hard_negative_info_nce(eye, eye, [eye], 0.5, 0.0).item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_only_anchors_look_for_positives() -> None:
@@ -187,9 +216,70 @@ def test_supervised_sees_its_columns_behind_the_head(encoder: TransformerEncoder
     loss = batch_loss(encoder, task, chunk_rows=5)
     vectors = [encoder.encode(FRAME[name].tolist(), ["cls_mlp"])["cls_mlp"] for name in task.columns]
     anchors, positives, negatives = (part.astype(np.float64) for part in vectors)
-    assert loss.item() == pytest.approx(naive_loss(anchors, positives, 0.3, negatives, 0.5), abs=1e-5)
+    assert loss.item() == pytest.approx(naive_loss(anchors, positives, 0.3, negatives, alpha=0.5), abs=1e-5)
     loss.backward()
     assert all(p.grad.abs().max() > 0 for p in task.own.parameters())
+
+
+def test_a_neutral_is_a_second_hard_negative(encoder: TransformerEncoder) -> None:
+    task = task_of(encoder, "supervised_neutral", temperature=0.3, hard_negative_weight=0.5)
+    vectors = [encoder.encode(FRAME[name].tolist(), ["cls_mlp"])["cls_mlp"] for name in task.columns]
+    assert task.columns == ("anchor", "positive", "negative", "neutral")
+    anchors, positives, *negatives = (part.astype(np.float64) for part in vectors)
+    expected = naive_loss(anchors, positives, 0.3, *negatives, alpha=0.5)
+    assert batch_loss(encoder, task).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_pairs_look_for_their_seconds(encoder: TransformerEncoder) -> None:
+    task = task_of(encoder, "pairs", temperature=0.3)
+    first, second = (encoder.encode(FRAME[name].tolist(), ["cls_mlp"])["cls_mlp"] for name in task.columns)
+    assert batch_loss(encoder, task).item() == pytest.approx(naive_loss(first, second, 0.3), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["contrastive", "pairs", "supervised", "supervised_neutral"])
+def test_a_dual_encoder_has_two_of_everything(encoder: TransformerEncoder, kind: str) -> None:
+    """The first column passes one encoder and the others the second, which begins equal and shares no weight."""
+    task = task_of(encoder, kind, temperature=0.3, encoders="two")
+    second = task.own["second"]
+    with torch.no_grad():
+        for weights in second.model.parameters():
+            weights.add_(0.02 * torch.randn_like(weights))
+    columns = {"contrastive": ("sentence", "sentence")}.get(kind, task.columns)
+    anchors = encoder.encode(FRAME[columns[0]].tolist(), ["cls_mlp"])["cls_mlp"]
+    others = [second.encode(FRAME[name].tolist(), ["cls_mlp"])["cls_mlp"] for name in columns[1:]]
+    loss = batch_loss(encoder, task, chunk_rows=4)
+    assert loss.item() == pytest.approx(naive_loss(anchors, others[0], 0.3, *others[1:]), abs=1e-5)
+    loss.backward()
+    for part in (encoder, second):
+        assert part.heads["cls_mlp"].dense.weight.grad.abs().max() > 0
+        assert part.model.embeddings.word_embeddings.weight.grad.abs().max() > 0
+    assert encoder.heads["cls_mlp"] is not second.heads["cls_mlp"]
+    assert tuple(task.exported()) == ("cls_mlp",)
+
+
+def test_one_mask_makes_both_views_the_same_vectors(smoke_backbones: Path) -> None:
+    folder = smoke_backbones / "smoke_bert"
+    losses = {}
+    for masks in ("one", "two"):
+        torch.manual_seed(4)
+        encoder = load_transformer(folder, {**read_entry(folder), "pooler": False}, dropout=0.3).train()
+        seen: list[torch.Tensor] = []
+        task = task_of(encoder, "contrastive", temperature=0.3, masks=masks)
+        passed = encoding(encoder, "fp32", 0)
+
+        def encode(rows, readout, other=None, passed=passed, seen=seen):
+            seen.append(passed(rows, readout, other))
+            return seen[-1]
+
+        losses[masks] = task.loss(range(task.rows), encode)[0].item()
+        [vectors] = seen
+        assert len(vectors) == task.rows * (1 if masks == "one" else 2)
+        if masks == "one":
+            same = vectors.detach().double().numpy()
+            assert losses["one"] == pytest.approx(naive_loss(same, same, 0.3), abs=1e-5)
+    assert losses["two"] > losses["one"]
+    with pytest.raises(SembenchError, match="with one mask a sentence is encoded once; set encoders: one"):
+        OBJECTIVES.parse({"kind": "contrastive", "masks": "one", "encoders": "two"}, "here")
 
 
 def test_softmax_takes_names_of_labels_and_refuses_others(encoder: TransformerEncoder) -> None:
@@ -220,6 +310,8 @@ def test_the_head_belongs_on_cls() -> None:
         ({"kind": "contrastive", "head": "none", "readout": "first_last"}, (), "first_last"),
         ({"kind": "supervised"}, ("cls_mlp",), "cls_mlp"),
         ({"kind": "supervised", "head": "none", "readout": "mean"}, (), "mean"),
+        ({"kind": "supervised", "encoders": "two"}, ("cls_mlp",), "cls_mlp"),
+        ({"kind": "pairs"}, ("cls_mlp",), "cls"),
         ({"kind": "softmax"}, (), "mean"),
         ({"kind": "relation", "readout": "pooler"}, (), "pooler"),
     ],

@@ -201,9 +201,8 @@ class FakePlan:
         folder = f"results/{self.name}/runs"
         made = self.artifact("run", f"{variant}.s{seed}", folder, (backbone, data), ("run.json",))
         objective = {"kind": "contrastive", "temperature": 0.05, "head": "mlp"}
-        training = SimpleNamespace(
-            params={"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "max_length": 32, "objective": objective}
-        )
+        recipe = {"batch_size": 64, "learning_rate": 3e-4, "epochs": 1, "max_length": 32, "objective": objective}
+        training = SimpleNamespace(params=recipe, values=recipe)
         start = self._run("unsup_simcse_distilbert", seed) if variant == "analogy_on_simcse_distilbert" else None
         return FakeRun(made.folder.name, variant, seed, made, "some_backbone", training, data, start)
 

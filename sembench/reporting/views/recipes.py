@@ -170,7 +170,7 @@ def _value(plan: Plan, row: Row, column: Column) -> Any:
     if row.variant is None:
         return None
     run = plan.runs_of(row.variant)[0]
-    found: Any = {} if run.training is None else run.training.params
+    found: Any = {} if run.training is None else run.training.values
     found = {**found, "backbone": run.backbone, "data": run.data.name if run.data else None}
     for name in path_of(column).split("."):
         found = found.get(name) if isinstance(found, dict) else None

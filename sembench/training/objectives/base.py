@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 from sembench.core.schema import Strict
 from sembench.encoders.convert.base import POOLER
@@ -17,9 +17,21 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Sequence[int]]
 Facts = dict[str, float]
-# Rows of word-piece ids and a read-out -> (rows, width) in float32, with gradient. How rows are cut into chunks and in
-# which precision they pass the encoder is the trainer's concern.
-Encode = Callable[[Rows, str], "Tensor"]
+
+
+class Encode(Protocol):
+    """How an objective sees an encoder; how rows are cut into chunks, and the precision, are the trainer's concern."""
+
+    def __call__(self, rows: Rows, readout: str, encoder: TransformerEncoder | None = None) -> Tensor:
+        """Return (rows, width) in float32, with gradient.
+
+        Args:
+            rows: word-piece ids.
+            readout: one that the encoder offers.
+            encoder: the objective's own; none: the one that is trained.
+        """
+
+
 # What an encoder offers to train through; `pooler` where the checkpoint has one.
 TrainReadout = Literal["cls", "pooler", "mean", "last2", "first_last", "embed_last"]
 # What describes a read-out to sentence-transformers, for those that it can express: [CLS] or the mean, and after [CLS]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from pydantic import model_validator
+
+from sembench.core.schema import later
 from sembench.training.losses import info_nce
-from sembench.training.objectives._heads import HeadConfig, new_heads
+from sembench.training.objectives._heads import HeadConfig, encode_columns, own_modules
 from sembench.training.objectives.base import Encode, Facts, Objective
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import pandas as pd
     from torch import Tensor
 
@@ -26,21 +31,33 @@ class Contrastive(Objective):
     class Config(HeadConfig):
         """Parameters; the defaults are the paper's."""
 
+        masks: Literal["two", "one"] = later(
+            "two", was="two", description="one: the same dropout mask for both views (Table 3, Fixed 0.1)"
+        )
+
+        @model_validator(mode="after")
+        def _mask_fits(self) -> Self:
+            if self.masks == "one" and self.encoders == "two":
+                raise ValueError("with one mask a sentence is encoded once; set encoders: one")
+            return self
+
     columns = ("sentence",)
 
     def __init__(
         self, config: Contrastive.Config, encoder: TransformerEncoder, examples: pd.DataFrame, max_length: int
     ) -> None:
         self.config = config
-        self.own = new_heads(config, encoder.width)
+        self.own = own_modules(config, encoder)
         self.tokens = encoder.tokens(examples["sentence"].tolist(), max_length)
         self.rows = len(self.tokens)
 
     def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
         """Return Equation 1 of SimCSE on N sentences, a scalar; there are no facts."""
         tokens = [self.tokens[i] for i in batch]
-        first, second = encode([*tokens, *tokens], self.config.view).chunk(2)
-        return info_nce(first, second, self.config.temperature), {}
+        config = self.config
+        columns = [tokens] if config.masks == "one" else [tokens, tokens]
+        vectors = encode_columns(columns, encode, config.view, self.own)
+        return info_nce(vectors[0], vectors[-1], config.temperature, config.similarity), {}
 
     @classmethod
     def exports(cls, config: Contrastive.Config) -> tuple[str, ...]:

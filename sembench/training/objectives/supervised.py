@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from sembench.training.losses import hard_negative_info_nce
-from sembench.training.objectives._heads import HeadConfig, new_heads
+from sembench.training.objectives._heads import HeadConfig, encode_columns, own_modules
 from sembench.training.objectives._texts import Texts
 from sembench.training.objectives.base import Encode, Facts, Objective
 
@@ -33,24 +33,23 @@ class Supervised(Objective):
             1.0, ge=0, description="alpha of Table 7: weight of the own hard negative; 0 leaves it out"
         )
 
-    columns = ("anchor", "positive", "negative")
+    columns: ClassVar[tuple[str, ...]] = ("anchor", "positive", "negative")
 
     def __init__(
         self, config: Supervised.Config, encoder: TransformerEncoder, examples: pd.DataFrame, max_length: int
     ) -> None:
         self.config = config
-        self.own = new_heads(config, encoder.width)
+        self.own = own_modules(config, encoder)
         self.texts = Texts(encoder, examples, self.columns, max_length)
         self.rows = len(examples)
 
     def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
-        """Return Equation 5 of SimCSE on N triplets, a scalar; there are no facts."""
-        rows = [row for place in range(len(self.columns)) for row in self.texts.column(place, batch)]
-        anchors, positives, negatives = encode(rows, self.config.view).chunk(3)
+        """Return Equation 5 of SimCSE on N rows, a scalar; there are no facts."""
         config = self.config
-        return hard_negative_info_nce(
-            anchors, positives, negatives, config.temperature, config.hard_negative_weight
-        ), {}
+        columns = [self.texts.column(place, batch) for place in range(len(self.columns))]
+        anchors, positives, *negatives = encode_columns(columns, encode, config.view, self.own)
+        weight = config.hard_negative_weight
+        return hard_negative_info_nce(anchors, positives, negatives, config.temperature, weight, config.similarity), {}
 
     @classmethod
     def exports(cls, config: Supervised.Config) -> tuple[str, ...]:
