@@ -19,7 +19,7 @@ from sembench.plan.jobs import Jobs
 from sembench.reporting.render import write_view
 from sembench.training.job import train_run
 
-LEFT = ("smoke_nli_csv", "smoke_glove")
+LEFT = ("smoke_trec", "dsbats_definitions", "smoke_glove")
 
 
 def build(plan: Plan, views: Iterable[PlannedView], left: Iterable[str] = ()) -> None:

@@ -218,7 +218,7 @@ class TestFinished:
     def test_one_job_of_each_rule_was_snakemakes(self, finished: Path) -> None:
         """The rest was made beforehand by the same functions; see tests/smoke.py."""
         log = (finished.parent / "log").read_text()
-        for rule in ("fetch_smoke_nli_csv", "make_nli_triplets", "publish_dsbats_sn", "build_backbone_smoke_glove",
+        for rule in ("fetch_smoke_trec", "make_dsbats_definitions", "publish_dsbats_sn", "build_backbone_smoke_glove",
                      "train", "score", "simcse_table_5", "simcse_figure_3", "collect_scores", "report"):  # fmt: skip
             assert re.search(rf"^{rule} +[1-9]", log, flags=re.MULTILINE), rule
 
