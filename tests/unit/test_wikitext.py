@@ -147,6 +147,38 @@ def test_damaged_pack_is_one_sentence(tmp_path: Path, packer: Any) -> None:
             list(iter_pages(path))
 
 
+@pytest.mark.parametrize(
+    ("head", "packer"),
+    [
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"Rar!\x1a\x07", "rar"),
+        (b"\x1f\x9d\x90", "compress"),
+        (lzma.compress(b"x", format=lzma.FORMAT_ALONE), "lzma"),
+    ],
+    ids=["7z", "zstd", "lz4", "rar", "compress", "lzma"],
+)
+def test_packers_without_a_library_here_are_refused_by_name(tmp_path: Path, head: bytes, packer: str) -> None:
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(head + b"more")
+    with pytest.raises(SembenchError, match=rf"dump\.xml\.bz2 is packed with {packer}; unpack it"):
+        list(iter_pages(path))
+
+
+def test_of_a_page_the_last_revision_and_its_main_text_count(tmp_path: Path) -> None:
+    path = tmp_path / "history.xml"
+    slot = "<content><role>data</role><model>json</model><text>{}</text></content>"
+    path.write_bytes(
+        dump(
+            "<page><title>Lake</title><ns>0</ns><revision><text>Old words.</text></revision>"
+            f"<revision><model>wikitext</model><text>New words.</text>{slot}<sha1/></revision></page>",
+            "<page><title>Q7</title><ns>0</ns><revision><model>wikibase-item</model><text>{}</text></revision></page>",
+        )
+    )
+    assert [tuple(found) for found in iter_pages(path)] == [("Lake", "New words.")]
+
+
 def test_other_packers_are_refused_by_name(tmp_path: Path, small: Path) -> None:
     path = tmp_path / "dump.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -186,6 +218,13 @@ def test_cut_at_every_place_is_told(tmp_path: Path) -> None:
         (b"<html><body/></html>", r"not a MediaWiki dump: its root is <html>"),
         (b"<mediawiki><page></wrong></mediawiki>", "not well-formed XML"),
         (b"no markup at all", "not well-formed XML"),
+        (
+            b"<?xml version='1.0' encoding='klingon'?><mediawiki/>",
+            "cannot be read .unknown encoding: klingon.; save it as",
+        ),
+        (b"<?xml version='1.0' encoding='shift_jis'?><mediawiki/>", "cannot be read .multi-byte encodings"),
+        (b"<!DOCTYPE m [<!ENTITY a SYSTEM '/etc/passwd'>]><mediawiki>&a;</mediawiki>", "not well-formed XML"),
+        (gzip.compress(SMALL) + b"garbage", r"bad\.xml is damaged"),
         (b"BZh9 this is not bz2 data at all, only its first bytes", r"bad\.xml is damaged"),
     ],
 )
@@ -284,6 +323,24 @@ def test_clean(wikitext: str, plain: str) -> None:
         "__NOTOC__",
         "''",
         "<span id='a'></span>",
+        "&#x2060;",
+        "&NoBreak;",
+        "&lrm;",
+        "\u202a",
+        "{{lrm}}",
+        "{{zero-width space}}",
+        "{{nowrapbegin}}",
+        "{{DEFAULTSORT:Dog}}",
+        "{{DISPLAYTITLE:''Dog''}}",
+        "[[Category:Dogs]]",
+        "[[de:Hund]]",
+        "__notoc__",
+        "<noinclude/>",
+        "<onlyinclude></onlyinclude>",
+        "<section begin=x />",
+        "<templatestyles src='x.css' />",
+        "<indicator name='x'>y</indicator>",
+        "<!-- a --><!-- b -->",
     ],
 )
 def test_what_is_invisible_inside_a_word_leaves_no_blank(inside: str) -> None:
@@ -299,6 +356,70 @@ def test_what_is_invisible_inside_a_word_leaves_no_blank(inside: str) -> None:
     ],
 )
 def test_entities_may_be_escaped_twice(wikitext: str, plain: str) -> None:
+    assert clean(wikitext) == plain
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "plain"),
+    [
+        ("Mole Q&ETH and A&not B and Q&copy.", "Mole Q&ETH and A&not B and Q&copy."),
+        ("A &#150; B at &#8217;noon&#8217;.", "A – B at ’noon’."),
+        ("It is &lt;here&gt; &frac12; an &Eacute;cole.", "It is <here> ½ an École."),
+    ],
+)
+def test_only_what_ends_with_a_semicolon_is_an_entity(wikitext: str, plain: str) -> None:
+    assert clean(wikitext) == plain
+
+
+@pytest.mark.parametrize("left", ["5&nbspkm", "the &#bad; one", "the &#160 one", "the \ufffd one"])
+def test_what_is_left_of_an_entity_is_no_prose(left: str) -> None:
+    assert not is_prose(f"The mill is {left} here.")
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "plain"),
+    [
+        ("The mill\n<!-- c -->\nis old.", "The mill is old."),
+        ("The mill\n <!-- c --> <!-- d --> \nis old.", "The mill is old."),
+        ("The mill\n<!-- a\n\nb -->\nis old.", "The mill is old."),
+        ("The mill is old.\n\n<!-- c -->\nIt fell.", "The mill is old.\nIt fell."),
+        ("The mill is old.\n<!-- c -->\n\nIt fell.", "The mill is old.\nIt fell."),
+        ("The mill\n<!-- c -->is old.", "The mill is old."),
+    ],
+)
+def test_a_comment_alone_in_its_line_takes_the_line_along(wikitext: str, plain: str) -> None:
+    assert clean(wikitext) == plain
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "plain"),
+    [
+        ("Ombra (pronounced {{IPAc-en|o|m}}; ''Shade'') is deep.", "Ombra is deep."),
+        ("Ombra ({{IPAc-en|o|m}}; ''Shade'') is deep.", "Ombra (Shade) is deep."),
+        ("Ombra {{IPAc-en|o|m}}, the lake, is deep.", "Ombra, the lake, is deep."),
+        ("It is pronounced {{IPAc-en|o|m}} here.", f"It is {DAMAGE} here."),
+        ("It sounds like {{respell|OM|brah}} here.", f"It sounds {DAMAGE} here."),
+    ],
+)
+def test_how_a_word_is_pronounced_is_an_aside_unless_the_sentence_says_it(wikitext: str, plain: str) -> None:
+    assert clean(wikitext) == plain
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "plain"),
+    [
+        ("A [[media:x.ogg|song]] and [[media:x.ogg]] here.", f"A song and {DAMAGE} here."),
+        ("It is 1010<sub>2</sub> here.", f"It is 1010{DAMAGE}2 here."),
+        ("A <ref name='a<b'>Note one. Note two is here.</ref> word.", "A word."),
+        ("A <ref>Note never closed. It rains.", f"A {DAMAGE}Note never closed. It rains."),
+        ("It rains.<mapframe>{'type': 1}</mapframe>It pours.", "It rains.\nIt pours."),
+        ("A <maplink text='x'/> word.", f"A {DAMAGE} word."),
+        ("<table><tr><td><table><tr><td>a</td></tr></table></td><td>A cell here.</td></tr></table>Text.", "Text."),
+        ("<ul><li>a<ul><li>b</li></ul></li><li>An item here.</li></ul>Text here.", "Text here."),
+        ("Of __init__ and __NOTOC__ here.", "Of __init__ and here."),
+    ],
+)
+def test_elements_and_links(wikitext: str, plain: str) -> None:
     assert clean(wikitext) == plain
 
 
@@ -334,12 +455,40 @@ def test_fraction_behind_a_whole_number(wikitext: str, plain: str) -> None:
         "See&nbsp;also",
         "See  also",
         "<!-- c -->References",
+        "Notes & references",
+        "Notes &amp; references",
+        "Cited sources, links and further reading",
+        "References / Notes",
+        "References (in German)",
+        "Selected publications",
+        "External link",
+        "{{DEFAULTSORT:x}}References{{lrm}}",
     ],
 )
 @pytest.mark.parametrize("behind", ["", " ", "{{anchor|r}}", "<!-- c -->"])
 def test_back_matter_is_seen_under_any_heading(heading: str, behind: str) -> None:
     text = f"The lake is deep.\n\n== {heading} =={behind}\nMole, A. A book on lakes.\n\n== Use ==\nIt feeds a mill."
     assert clean(text) == "The lake is deep.\nIt feeds a mill."
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["<h2>References</h2>", "<h3 id='r'>See also</h3>", "'''References'''", ";References", "; '''Notes''':"],
+)
+def test_back_matter_is_seen_under_what_stands_in_for_a_heading(heading: str) -> None:
+    text = f"The lake is deep.\n\n{heading}\nMole, A. A book on lakes.\n\n== Use ==\nIt feeds a mill."
+    assert clean(text) == "The lake is deep.\nIt feeds a mill."
+
+
+@pytest.mark.parametrize(
+    "heading", ["Notes on use", "References to the lake", "Lakes and references", "and", "()", "Reference works"]
+)
+def test_other_sections_stay(heading: str) -> None:
+    assert clean(f"== {heading} ==\nIt feeds a mill.") == "It feeds a mill."
+
+
+def test_bold_words_at_the_beginning_are_no_heading() -> None:
+    assert clean("'''Notes''' are made of sound.") == "Notes are made of sound."
 
 
 def test_includeonly_is_not_shown_and_its_siblings_are() -> None:
@@ -362,25 +511,51 @@ def test_includeonly_is_not_shown_and_its_siblings_are() -> None:
         ("{{convert|5|parrots}}", DAMAGE),
         ("{{convert|many|km}}", f"{DAMAGE} kilometres"),
         ("{{convert|5}}", DAMAGE),
+        ("{{convert|5|kn}}", "5 knots"),
+        ("{{convert|5|kN}}", DAMAGE),
+        ("{{convert|5|MW}}", "5 megawatts"),
+        ("{{convert|5|mW}}", DAMAGE),
+        ("{{convert|5|ST}}", DAMAGE),
         ("{{lang|fr|''eau''}}", "eau"),
         ("{{transl|ar|DIN|alif}}", "alif"),
         ("{{nowrap|1=five = 5 mills}}", "five = 5 mills"),
         ("{{as of|2010|7|lc=y}}", "as of July 2010"),
         ("{{As of|2012|3|4}}", "As of 4 March 2012"),
+        ("{{as of|2010|bare=yes}}", "2010"),
+        ("{{as of|2010|7|31|df=US|lc=y}}", "as of July 31, 2010"),
+        ("{{as of|2010|pre=early|post=,|lc=y}}", "as of early 2010,"),
+        ("{{as of|2010|since=y|lc=y}}", "since 2010"),
         ("{{frac|2}}", "1/2"),
+        ("{{sfrac|3|1|4}}", "3 1/4"),
         ("{{frac|3|1|4}}", "3 1/4"),
         ("{{circa|1900}}", "c. 1900"),
         ("{{circa|1900|1910}}", "c. 1900 – c. 1910"),
         ("{{circa}} 1900", "c. 1900"),
         ("{{sic|Gou|vernor}}", "Gouvernor"),
         ("{{sic|teh|hide=y}}", "teh"),
+        ("{{sic|?}}", ""),
+        ("words {{sic}}", "words"),
+        ("{{citation needed span|ten mills|date=May 2020}}", "ten mills"),
+        ("{{clarify span|ten mills}}", "ten mills"),
+        ("{{visible anchor|a|b|text=ten mills}}", "ten mills"),
+        ("{{ill|Mole Hare|de|Mole}}", "Mole Hare"),
+        ("{{interlanguage link|Mole Hare|de|lt=Mole}}", "Mole"),
+        ("{{flagcountry|Velia}}", "Velia"),
+        ("{{flagcountry|VEL}}", DAMAGE),
+        ("{{harvnb|Mole|1990}}", DAMAGE),
+        ("mills{{#tag:ref|A note.|group=n}}", "mills"),
         ("{{not a typo|Gou|vernor}}", "Gouvernor"),
         ("{{key press|Ctrl|C}}", "Ctrl+C"),
         ("a well{{nbhyph}}known", "a well-known"),
         ("{{formatnum:12345.5}}", "12,345.5"),
         ("{{chem|H|2|O}}", "H2O"),
         ("{{chem|Si|4|4-}}", DAMAGE),
+        ("{{chem2|H2O}}", "H2O"),
+        ("{{chem2|SO4(2-)}}", DAMAGE),
         ("{{USS|Velia|CV-1}}", "USS Velia"),
+        ("{{USS|Velia|CV-1|2}}", "Velia"),
+        ("{{HMS|Velia|1901|6}}", "Velia"),
+        ("{{HMS|Velia|1901|1}}", DAMAGE),
         ("{{abbr|km|kilometre}}", "km"),
         ("{{sfn|Mole|1990}}", ""),
         ("{{lang|fr}}", DAMAGE),
@@ -409,6 +584,10 @@ def test_unclosed_brackets_spoil_one_sentence_only() -> None:
         "[http://x " * 20_000,
         "(" * 50_000 + DAMAGE,
         "''a" * 50_000,
+        "<ref>" * 20_000,
+        "<!--" * 50_000,
+        "\n<!-- c --> x" * 20_000,
+        "== " + "a/" * 20_000 + " ==",
     ],
 )
 def test_hostile_brackets_take_linear_time(text: str) -> None:

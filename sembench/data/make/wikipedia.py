@@ -39,6 +39,7 @@ class Wikipedia(Maker):
     files = ("sentences.parquet",)
     examples = "sentences.parquet"
     columns = ("sentence",)
+    version = 2
     # A complete dump is a day's work of one core.
     local = False
 

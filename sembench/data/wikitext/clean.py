@@ -7,25 +7,31 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sembench.data.wikitext.marks import BREAK, DAMAGE, FRACTION, GAP, GLUE, words
+from sembench.data.wikitext.marks import BREAK, COMMENT, DAMAGE, FRACTION, GAP, GLUE, SOUND, words
 from sembench.data.wikitext.templates import render_template
 
-_HIDDEN_LINK = re.compile(r"\s*(?:file|image|category|media)\s*:", re.IGNORECASE)
+_PICTURE = re.compile(r"\s*(?:file|image)\s*:", re.IGNORECASE)
+_CATEGORY = re.compile(r"\s*category\s*:", re.IGNORECASE)
+_MEDIA = re.compile(r"\s*media\s*:", re.IGNORECASE)
 _INTERWIKI = re.compile(r"(?:[a-z]{2,3}(?:-[a-z-]+)?|simple):\S")
 _SISTER = re.compile(r"(?:wikt|wiktionary|w|s|wikisource|b|q|commons|wikipedia|m|d|species):", re.IGNORECASE)
 
 
 def _render_link(body: str) -> str:
     """Return the visible label of a link whose inner brackets are already rendered."""
-    if _HIDDEN_LINK.match(body):
+    if _PICTURE.match(body):
         return GAP
+    if _CATEGORY.match(body):
+        return ""
     target, bar, label = body.partition("|")
     if bar:
         # A second bar belongs to no plain link; what follows the last one is what the writer meant to show.
         return label.rpartition("|")[2] or target.split("(")[0].strip()
     if _INTERWIKI.match(target):
         # Without a leading colon a link to another language is a side-bar entry, not text.
-        return GAP
+        return ""
+    if _MEDIA.match(target):
+        return DAMAGE
     target = target.strip().lstrip(":")
     return _SISTER.sub("", target, count=1) if _SISTER.match(target) else target
 
@@ -36,21 +42,59 @@ _HIDDEN = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _NOTES = ("ref", "references", "s", "strike", "del")
-_FORMULAS = ("math", "code", "nowiki", "chem", "ce", "tt", "kbd", "samp", "hiero")
-_BLOCKS = ("pre", "source", "syntaxhighlight", "gallery", "timeline", "imagemap", "score", "poem", "table", "ol", "ul")
-# Content is bounded so that many unclosed tags cost linear and not quadratic time.
-_ELEMENT = re.compile(
-    rf"<({'|'.join((*_NOTES, *_FORMULAS, *_BLOCKS))})\b([^<>]*?)(?:/>|>(.{{0,30000}}?)</\1\s*>)",
-    re.DOTALL | re.IGNORECASE,
+_FORMULAS = ("math", "code", "nowiki", "chem", "ce", "tt", "kbd", "samp", "hiero", "maplink")
+_BLOCKS = (
+    *("pre", "source", "syntaxhighlight", "gallery", "timeline", "imagemap", "score", "poem", "table", "ol", "ul"),
+    *("mapframe", "graph", "templatedata", "inputbox", "categorytree"),
 )
+# Shown beside the page's title, or nowhere.
+_ASIDE = ("indicator", "templatestyles")
+_NAMES = "|".join((*_NOTES, *_FORMULAS, *_BLOCKS, *_ASIDE))
+# Attributes are bounded so that many unclosed tags cost linear and not quadratic time.
+_OPENING = re.compile(rf"<({_NAMES})\b([^>]{{0,500}}?)(/?)>", re.IGNORECASE)
+_CLOSING = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in _NAMES.split("|")}
+# An end that is further away belongs to another element.
+_LONGEST = 30_000
 
 
-def _replace_element(match: re.Match[str]) -> str:
-    name, content = match.group(1).lower(), match.group(3)
-    if name == "nowiki" and not content:
-        # Keeps two words apart for the parser and not for the reader: "[[dog]]<nowiki/>s".
+def _hide(match: re.Match[str]) -> str:
+    return COMMENT if match.group().startswith("<!") else ""
+
+
+_COMMENT_LINE = re.compile(rf"\n[ \t]*{COMMENT}[ \t{COMMENT}]*(?=\n|\Z)")
+
+
+def _without_elements(text: str) -> str:
+    """Put what each element shows in its place; one without an end spoils the sentence in which it begins."""
+    parts: list[str] = []
+    closings: dict[str, re.Match[str] | None] = {}
+    end = 0
+    for match in _OPENING.finditer(text):
+        if match.start() < end:
+            continue
+        name, start = match[1].lower(), match.end()
+        parts.append(text[end : match.start()])
+        end = start
+        if match[3]:
+            parts.append(_shown(name, ""))
+            continue
+        # The nearest end is looked for once, however many elements begin before it.
+        if name not in closings or ((found := closings[name]) and found.start() < start):
+            closings[name] = _CLOSING[name].search(text, start)
+        closing = closings[name]
+        if closing is None or closing.start() - start > _LONGEST:
+            parts.append(DAMAGE)
+        else:
+            parts.append(_shown(name, text[start : closing.start()]))
+            end = closing.end()
+    return "".join((*parts, text[end:]))
+
+
+def _shown(name: str, content: str) -> str:
+    if name in _ASIDE or (name == "nowiki" and not content):
+        # An empty one keeps two words apart for the parser and not for the reader: "[[dog]]<nowiki/>s".
         return ""
-    if name in _NOTES or content is None:
+    if name in _NOTES:
         return GAP
     return DAMAGE if name in _FORMULAS else BREAK
 
@@ -116,18 +160,30 @@ def _collapse(stack: list[_Frame], depth: dict[str, int], first: int) -> str:
     return DAMAGE.join(texts)
 
 
-_POWER = re.compile(r"(?<=\d)(?:</sub\s*>)?\s*<sup\b[^<>]*>", re.IGNORECASE)
-_ITEM_TAG = re.compile(r"<(?:li|dt|dd)\b[^<>]*>", re.IGNORECASE)
-_BLOCK_TAG = re.compile(r"</?(?:blockquote|div|center|p|hr|h\d|dl|section)\b[^<>]*>", re.IGNORECASE)
+_POWER = re.compile(r"(?<=\d)(?:</su[bp]\s*>)?\s*<su[bp]\b[^<>]*>", re.IGNORECASE)
+# Cells as well: of a table in a table, more is left than the inner one's end.
+_ITEM_TAG = re.compile(r"<(?:li|dt|dd|td|th|caption)\b[^<>]*>", re.IGNORECASE)
+_BLOCK_TAG = re.compile(r"</?(?:blockquote|div|center|p|hr|dl|table|tr|td|th|caption|ol|ul)\b[^<>]*>", re.IGNORECASE)
+_HEADING_TAG = re.compile(r"<(/?)h([1-6])\b[^<>]*>", re.IGNORECASE)
 _BR_TAG = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-_MAGIC_WORD = re.compile(r"__[A-Z]+__")
+_MAGIC_WORD = re.compile(
+    r"__(?:(?:no|force)?toc|no(?:editsection|gallery|index|newsectionlink|contentconvert|titleconvert|cc|tc|global)"
+    r"|newsectionlink|index|hiddencat|expectunusedcategory|expectednooutputcategory|staticredirect|disambig)__",
+    re.IGNORECASE,
+)
+
+
+def _heading_mark(match: re.Match[str]) -> str:
+    mark = "=" * int(match[2])
+    return f"{mark}\n" if match[1] else f"\n{mark}"
 
 
 def _strip_tags(text: str) -> str:
     if "<" in text:
         # "10<sup>5</sup>" would read as 105.
         text = _POWER.sub(DAMAGE, text)
+        text = _HEADING_TAG.sub(_heading_mark, text)
         text = _ITEM_TAG.sub("\n* ", text)
         text = _BLOCK_TAG.sub(BREAK, text)
         text = _BR_TAG.sub(" ", text)
@@ -137,15 +193,21 @@ def _strip_tags(text: str) -> str:
 
 # Citations written as plain paragraphs stand in these sections.
 _BACK_MATTER = words(
-    "references|notes|footnotes|citations|sources|external links|further reading|bibliography|see also|"
-    "works cited|notes and references|references and notes|notes and citations|primary sources|secondary sources|"
-    "literature|general references|specific references|gallery|filmography|discography|publications|"
-    "selected bibliography",
+    "references|reference|reference list|notes|footnotes|endnotes|citations|sources|links|external link|external links|"
+    "further reading|bibliography|see also|works cited|works consulted|literature|gallery|filmography|discography|"
+    "publications",
     "|",
 )
+_TITLE_PARTS = re.compile(r"\s*(?:[,/&]|\band\b)\s*")
+_KIND_OF_MATTER = re.compile(
+    r"(?:additional|cited|explanatory|general|inline|online|other|primary|published|secondary|select|selected|specific)\s+"
+)
+_IN_BRACKETS = re.compile(r"\s*\([^()]*\)")
 _NOT_PROSE_START = tuple("*#:;|! \t{}")
-_INVISIBLE = str.maketrans("", "", "\u00ad\u200b\u200c\u200d\u200e\u200f\ufeff" + GAP + FRACTION)
-_MARKS = str.maketrans("", "", GAP + DAMAGE + FRACTION)
+# Soft hyphen, joiners, marks and embeddings of direction, byte order mark; emoji are drawn in colour by U+FE0F.
+_UNSEEN = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0e\ufe0f\ufeff"
+_INVISIBLE = re.compile(f"[{_UNSEEN}{GAP}{FRACTION}]")
+_MARKS = str.maketrans("", "", GAP + DAMAGE + FRACTION + SOUND)
 _WORD = re.compile(r"[^\W_]{2}")
 
 
@@ -157,7 +219,7 @@ def _paragraphs(text: str) -> Iterator[str]:
         level, title = _heading(line)
         if level:
             if not skip_level or level <= skip_level:
-                skip_level = level if title in _BACK_MATTER else 0
+                skip_level = level if _is_back_matter(title) else 0
         elif not skip_level and not line.startswith(_NOT_PROSE_START) and _WORD.search(line):
             lines.append(line)
             continue
@@ -168,14 +230,28 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _heading(line: str) -> tuple[int, str]:
     """Return the level and the lower-case title of a heading line, level 0 for any other line."""
-    if "=" not in line:
-        return 0, ""
-    # What a template or note left there is no part of the title.
-    line = line.translate(_MARKS).strip()
-    if not (line.startswith("=") and line.endswith("=") and len(line) > 2):
-        return 0, ""
-    level = min(len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("=")))
-    return level, " ".join(_unescaped(line.strip("=")).split()).strip("': ").lower()
+    if "=" in line:
+        # What a template or note left there is no part of the title.
+        bare = line.translate(_MARKS).strip()
+        if bare.startswith("=") and bare.endswith("=") and len(bare) > 2:
+            level = min(len(bare) - len(bare.lstrip("=")), len(bare) - len(bare.rstrip("=")))
+            return level, _title(bare.strip("="))
+    elif line.startswith((";", "'''")) and len(line) < 100 and _is_back_matter(title := _title(line)):
+        # What stands in for a heading of the lowest level.
+        return _PSEUDO_LEVEL, title
+    return 0, ""
+
+
+_PSEUDO_LEVEL = 7
+
+
+def _title(text: str) -> str:
+    return " ".join(_IN_BRACKETS.sub("", _unescaped(text.translate(_MARKS))).split()).strip("';: ").lower()
+
+
+def _is_back_matter(title: str) -> bool:
+    parts = [_KIND_OF_MATTER.sub("", part, count=1) for part in _TITLE_PARTS.split(title)]
+    return all(part in _BACK_MATTER for part in parts)
 
 
 _EXTERNAL_LINK = re.compile(r"\[(?:(?:https?|ftp|news|irc|mailto):|//)[^\s\[\]]*\s*([^\[\]]*)\]", re.IGNORECASE)
@@ -185,6 +261,7 @@ _FOUR_QUOTES = re.compile(r"(?<!')''''(?!')")
 _TITLE_MARK = re.compile(r"([!?])(?=''(?!'))")
 _QUOTES = re.compile(r"'{2,}")
 _GAP_BEFORE_WORD = re.compile(rf"{GAP}+(?=\w)")
+_SAID_TO_SOUND = re.compile(rf"\b(?:pronounced|pronunciation|as|like|is|was|or|and|to|with)[\s:,{GAP}]*{SOUND}")
 _BETWEEN_DIGITS = re.compile(rf"(?<=\d){FRACTION}")
 # An aside in brackets after a space, and one with brackets inside; unrolled, so that backtracking stays linear.
 _ASIDES = (
@@ -203,12 +280,14 @@ def _tidy(text: str) -> str:
     if "''" in text:
         text = _plain_quotes(text)
     text = " ".join(_unescaped(text).split())
+    if SOUND in text:
+        text = _SAID_TO_SOUND.sub(DAMAGE, text).replace(SOUND, GAP)
     # An aside that lost something can go as a whole: the sentence around it stays complete.
     if DAMAGE in text:
         for aside in _ASIDES:
             text = aside.sub(lambda match: "" if DAMAGE in match.group() else match.group(), text)
     text = _BETWEEN_DIGITS.sub(" ", text)
-    text = _GAP_BEFORE_WORD.sub(" ", text).translate(_INVISIBLE)
+    text = _INVISIBLE.sub("", _GAP_BEFORE_WORD.sub(" ", text))
     text = _EMPTY_BRACKETS.sub("", text)
     if "(" in text:
         text = _ASIDE_EDGE.sub(lambda match: "(" if match.group().startswith("(") else "", text)
@@ -217,9 +296,15 @@ def _tidy(text: str) -> str:
     return _TWO_STOPS.sub(".", text)
 
 
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+
+
 def _unescaped(text: str) -> str:
-    # Editors escape twice what they paste: "&amp;#233;", "&amp;nbsp;".
-    return html.unescape(html.unescape(text)) if "&" in text else text
+    # Editors escape twice what they paste: "&amp;#233;", "&amp;nbsp;". Without its semicolon nothing is an entity,
+    # while html.unescape would make "QÐ" of "Q&ETH".
+    for _ in range(2 if "&" in text else 0):
+        text = _ENTITY.sub(lambda match: html.unescape(match.group()), text)
+    return text
 
 
 def _plain_quotes(text: str) -> str:
@@ -246,8 +331,7 @@ def clean(wikitext: str) -> str:
         Paragraphs separated by a line feed, white space collapsed; ``DAMAGE`` marks a place where words were lost,
         ``GLUE`` a mark that ends no sentence.
     """
-    text = _HIDDEN.sub("", wikitext)
-    text = _ELEMENT.sub(_replace_element, text)
-    text = _strip_tags(_resolve(text))
+    text = _COMMENT_LINE.sub("", _HIDDEN.sub(_hide, wikitext)).replace(COMMENT, "")
+    text = _strip_tags(_resolve(_without_elements(text)))
     tidied = (_tidy(paragraph) for paragraph in _paragraphs(text))
     return "\n".join(paragraph for paragraph in tidied if paragraph)

@@ -53,6 +53,9 @@ def iter_pages(path: Path) -> Iterator[Page]:
         raise _cut_short(path) from None
     except EOFError:
         raise _cut_short(path) from None
+    except (LookupError, UnicodeError, ValueError) as error:
+        # What the parser says of an encoding in the first line that Python does not have, or not for XML.
+        raise SembenchError(f"{path} cannot be read ({error}); save it as UTF-8") from None
     except (OSError, zlib.error, lzma.LZMAError) as error:
         # Damaged data is an OSError without a number or the library's own; one with a number is the machine's trouble.
         if isinstance(error, OSError) and error.errno is not None:
@@ -61,7 +64,15 @@ def iter_pages(path: Path) -> Iterator[Page]:
 
 
 _OPEN: dict[bytes, Callable[..., Any]] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open}
-_OTHER_PACKERS = {b"7z\xbc\xaf": "7z", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
+_OTHER_PACKERS = {
+    b"7z\xbc\xaf": "7z",
+    b"PK\x03\x04": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"Rar!": "rar",
+    b"\x1f\x9d": "compress",
+    b"\x5d\x00\x00": "lzma",
+}
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -102,11 +113,13 @@ def _local(tag: str) -> str:
 
 
 def _article(element: ElementTree.Element) -> Page | None:
-    fields = {_local(child.tag): child for child in element.iter()}
-    # Exports before version 0.6 have no <ns>; their pages are taken for articles.
-    namespace = (fields["ns"].text or "0").strip() if "ns" in fields else "0"
+    # Of several revisions the last one counts; below it, <content> has further texts that are no wikitext.
+    fields = {_local(child.tag): child for child in element}
+    fields |= {_local(child.tag): child for child in fields.get("revision", ())}
+    words = {name: (child.text or "").strip() for name, child in fields.items()}
     text = (fields["text"].text or "") if "text" in fields else ""
-    title = (fields["title"].text or "") if "title" in fields else ""
     # Old exports have no <redirect>, but the directive is always the first word of the text.
     redirect = "redirect" in fields or text.lstrip()[:9].lower() == "#redirect"
-    return None if namespace != "0" or redirect or not text.strip() else Page(title, text)
+    # Exports before version 0.6 have no <ns>, and those before 0.8 no <model>; their pages are taken for articles.
+    article = (words.get("ns") or "0") == "0" and (words.get("model") or "wikitext") == "wikitext"
+    return Page(words.get("title", ""), text) if article and text.strip() and not redirect else None

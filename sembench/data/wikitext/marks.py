@@ -11,8 +11,14 @@ GAP = "\ue001"
 FRACTION = "\ue002"
 """Stands before a fraction: it becomes a space behind a digit, as in "3 1/2", and nothing elsewhere."""
 
-GLUE = "\u2060"
-"""Word joiner behind a mark that does not end a sentence, such as the one of a title; splitting removes it."""
+GLUE = "\ue003"
+"""Stands behind a mark that does not end a sentence, such as the one of a title; splitting removes it."""
+
+SOUND = "\ue004"
+"""Stands for how a word is pronounced: nothing is lost without it, unless the sentence says that it is."""
+
+COMMENT = "\ue005"
+"""Stands where a comment was removed: one that is alone in its line takes the line along."""
 
 BREAK = "\n\n"
 """Ends a paragraph."""

@@ -113,7 +113,7 @@ _START = re.compile(r"[\"'“‘(]*[^\W_]")
 _END = re.compile(r"[.!?…][\"'”’)\]]*$")
 # Markup that survived, addresses, and marks that betray lost words.
 _LEFTOVER = re.compile(
-    rf"[{DAMAGE}{GAP}|<>={{}}~\\]|\[\[|\]\]|://|www\.|''|__|\(\s*\)|\"\"|,\s*(?:[,;)]|\.(?!\.))|\(\s*[,;.]|;\s*[;,.]|&\w+;|\s[,;]|"
+    rf"[{DAMAGE}{GAP}|<>={{}}~\\\ufffc\ufffd]|&#\w|&nbsp|\[\[|\]\]|://|www\.|''|__|\(\s*\)|\"\"|,\s*(?:[,;)]|\.(?!\.))|\(\s*[,;.]|;\s*[;,.]|&\w+;|\s[,;]|"
     r"[a-z]{2}[.,;][A-Z][a-z]|[a-z]{2}\.\d|\b(?:the|an)[.,;]|"
     r"; (?:and |or )?\d{1,2}\.$"
 )

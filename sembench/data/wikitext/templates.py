@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sembench.data.wikitext.marks import BREAK, DAMAGE, FRACTION, GAP, words
+from sembench.data.wikitext.marks import BREAK, DAMAGE, FRACTION, GAP, SOUND, words
 
 
 class _Template(NamedTuple):
@@ -22,6 +22,7 @@ class _Template(NamedTuple):
         return self.args[index] if -len(self.args) <= index < len(self.args) and self.args[index] else DAMAGE
 
 
+# Capitals count: "kn" is a knot and "kN" a force, "st" a stone and "ST" a short ton.
 _PLURAL_UNITS = {
     "km": ("kilometre", "kilometres"),
     "m": ("metre", "metres"),
@@ -52,8 +53,9 @@ _PLURAL_UNITS = {
     "cuft": ("cubic foot", "cubic feet"),
     "cumi": ("cubic mile", "cubic miles"),
     "l": ("litre", "litres"),
+    "L": ("litre", "litres"),
     "gal": ("gallon", "gallons"),
-    "usgal": ("US gallon", "US gallons"),
+    "USgal": ("US gallon", "US gallons"),
     "kg": ("kilogram", "kilograms"),
     "g": ("gram", "grams"),
     "mg": ("milligram", "milligrams"),
@@ -73,23 +75,23 @@ _PLURAL_UNITS = {
     "m/s": ("metre per second", "metres per second"),
     "ft/s": ("foot per second", "feet per second"),
     "hp": ("horsepower", "horsepower"),
-    "w": ("watt", "watts"),
-    "kw": ("kilowatt", "kilowatts"),
-    "mw": ("megawatt", "megawatts"),
+    "W": ("watt", "watts"),
+    "kW": ("kilowatt", "kilowatts"),
+    "MW": ("megawatt", "megawatts"),
     "ly": ("light-year", "light-years"),
-    "au": ("astronomical unit", "astronomical units"),
+    "AU": ("astronomical unit", "astronomical units"),
     "pc": ("parsec", "parsecs"),
     "atm": ("standard atmosphere", "standard atmospheres"),
     "psi": ("pound per square inch", "pounds per square inch"),
-    "°c": ("°C", "°C"),
-    "c": ("°C", "°C"),
-    "°f": ("°F", "°F"),
-    "f": ("°F", "°F"),
-    "k": ("K", "K"),
+    "°C": ("°C", "°C"),
+    "C": ("°C", "°C"),
+    "°F": ("°F", "°F"),
+    "F": ("°F", "°F"),
+    "K": ("K", "K"),
     "ft3": ("cubic foot", "cubic feet"),
     "oilbbl": ("barrel of oil", "barrels of oil"),
-    "kpa": ("kilopascal", "kilopascals"),
-    "mpa": ("megapascal", "megapascals"),
+    "kPa": ("kilopascal", "kilopascals"),
+    "MPa": ("megapascal", "megapascals"),
 }
 _SCALES = {"e3": "thousand", "e6": "million", "e9": "billion"}
 _RANGES = {"-": "–", "–": "–", "to": " to ", "and": " and ", "or": " or ", "by": " by ", "x": " × ", "to(-)": " to "}
@@ -118,13 +120,13 @@ def _convert(template: _Template) -> str:
         i += 2
     measure = _measure(value, args[i] if i < len(args) else "", template)
     # "5 ft 10 in" is written as two value and unit pairs; a lone number there would be a precision.
-    if i + 2 < len(args) and args[i + 2].strip().lower() in _PLURAL_UNITS and _NUMBER.fullmatch(args[i + 1].strip()):
+    if i + 2 < len(args) and args[i + 2].strip() in _PLURAL_UNITS and _NUMBER.fullmatch(args[i + 1].strip()):
         measure += " " + _measure(_number(args[i + 1]), args[i + 2], template)
     return measure
 
 
 def _measure(value: str, unit: str, template: _Template) -> str:
-    unit = unit.strip().lower()
+    unit = unit.strip()
     if unit[:2] in _SCALES:
         value, unit = f"{value} {_SCALES[unit[:2]]}", unit[2:]
     names = _PLURAL_UNITS.get(unit)
@@ -144,7 +146,13 @@ def _as_of(template: _Template) -> str:
     month = rest[0].strip() if rest else ""
     if month.isdigit() and 1 <= int(month) <= 12:
         month = _MONTHS[int(month) - 1]
-    date = " ".join(part for part in (rest[1].strip() if len(rest) > 1 else "", month, year.strip()) if part)
+    day = rest[1].strip() if len(rest) > 1 else ""
+    american = day and template.named.get("df", "").lower() == "us"
+    date = f"{month} {day}, {year.strip()}" if american else " ".join(filter(None, (day, month, year.strip())))
+    before, after = template.named.get("pre", ""), template.named.get("post", "")
+    date = f"{before} {date}{after}".strip()
+    if template.named.get("bare"):
+        return date
     words = "since" if template.named.get("since") else "as of"
     return f"{words if template.named.get('lc') else words.capitalize()} {date}"
 
@@ -161,8 +169,31 @@ def _quotation(template: _Template) -> str:
     return BREAK + (template.named.get("text") or template.named.get("quote") or template.arg(0)) + BREAK
 
 
+# A third parameter chooses what is shown: the name alone, with its prefix as without it, or with the number.
+_SHIP_FORMS = {"": "{0} {1}", "2": "{1}", "3": "{0} {1}", "6": "{1}"}
+
+
 def _ship(template: _Template) -> str:
-    return f"{template.name.upper()} {template.arg(0)}"
+    form = template.args[2] if len(template.args) > 2 else ""
+    return _SHIP_FORMS.get(form, DAMAGE).format(template.name.upper(), template.arg(0))
+
+
+def _in_other_wiki(template: _Template) -> str:
+    return template.named.get("lt") or template.arg(0)
+
+
+def _anchored(template: _Template) -> str:
+    return template.named.get("text") or template.arg(0)
+
+
+def _country(template: _Template) -> str:
+    # A code is shown as the country's name.
+    return DAMAGE if template.arg(0).isupper() else template.arg(0)
+
+
+def _as_written(template: _Template) -> str:
+    # Alone it is a note on the word before.
+    return GAP if template.args in ([], [""], ["?"]) else _joined(template)
 
 
 def _first(template: _Template) -> str:
@@ -175,6 +206,11 @@ def _last(template: _Template) -> str:
 
 def _lang(template: _Template) -> str:
     return template.arg(1)
+
+
+def _chem2(template: _Template) -> str:
+    # One formula; brackets with a charge, subscripts of its own and arrows are drawn otherwise than written.
+    return template.arg(0) if re.fullmatch(r"[A-Za-z0-9]+", template.arg(0)) else DAMAGE
 
 
 def _formula(template: _Template) -> str:
@@ -203,8 +239,12 @@ def _literal(text: str) -> Callable[[_Template], str]:
 _RENDERED: dict[str, Callable[[_Template], str]] = {
     **dict.fromkeys(("convert", "cvt"), _convert),
     **dict.fromkeys(("nowrap", "nobr", "small", "smaller", "big", "larger", "sc", "smallcaps", "sub", "var"), _first),
-    **dict.fromkeys(("abbr", "tooltip", "vanchor", "visible anchor", "nihongo", "ill", "flag", "flagcountry"), _first),
+    **dict.fromkeys(("abbr", "tooltip", "nihongo", "flag"), _first),
     **dict.fromkeys(("noitalic", "em", "strong", "italics correction"), _first),
+    **dict.fromkeys(("citation needed span", "clarify span"), _first),
+    **dict.fromkeys(("vanchor", "visible anchor"), _anchored),
+    **dict.fromkeys(("ill", "interlanguage link", "interlanguage link multi"), _in_other_wiki),
+    **dict.fromkeys(("ipac-en", "ipa-en", "respell"), _literal(SOUND)),
     **dict.fromkeys(("transl", "transliteration"), _last),
     **dict.fromkeys(("quote", "cquote", "blockquote", "quotation", "rquote", "bq", "centered pull quote"), _quotation),
     **dict.fromkeys(("uss", "hms", "rms", "ss", "hmas", "hmcs"), _ship),
@@ -214,11 +254,14 @@ _RENDERED: dict[str, Callable[[_Template], str]] = {
     **dict.fromkeys(("snd", "spaced ndash", "spnd", "spaced en dash"), _literal(" – ")),
     **dict.fromkeys(("'", "apostrophe"), _literal("'")),
     **dict.fromkeys(("circa", "c."), _circa),
-    **dict.fromkeys(("chem", "chem2"), _formula),
-    **dict.fromkeys(("frac", "fraction"), _fraction),
+    **dict.fromkeys(("frac", "fraction", "sfrac"), _fraction),
     **dict.fromkeys(("nbhyph", "nbhyphen", "non-breaking hyphen"), _literal("-")),
     **dict.fromkeys(("key press", "keypress"), _keys),
-    **dict.fromkeys(("not a typo", "sic"), _joined),
+    "chem": _formula,
+    "chem2": _chem2,
+    "flagcountry": _country,
+    "not a typo": _joined,
+    "sic": _as_written,
     "'s": _literal("'s"),
     "as of": _as_of,
     "lang": _lang,
@@ -229,7 +272,7 @@ _RENDERED: dict[str, Callable[[_Template], str]] = {
 # Notes, marks and anchors: the reader of the page sees at most a superscript, so nothing is lost without them.
 _SILENT = words(
     "who|when|why|which|where|by whom|according to whom|dubious|rp|r|efn|refn|ref|notetag|note|sfn|sfnp|sfnm|"
-    "sfnref|harvnb|harvid|fact|citation needed|citation needed span|dead link|page needed|failed verification|"
+    "sfnref|harvid|harv|harvard citation|fact|citation needed|dead link|page needed|failed verification|"
     "verify source|verification needed|verify credibility|not in citation given|inconsistent citations|"
     "unreliable source?|update after|update inline|update-inline|specify|vague|weasel inline|weasel-inline|"
     "pov-statement|or|original research inline|synthesis-inline|synthesis inline|full citation needed|full|"
@@ -237,22 +280,25 @@ _SILENT = words(
     "request quotation|cite quote|primary source inline|lopsided|disambiguation needed|dn|examples|"
     "example needed|attribution needed|contradict-inline|chronology citation needed|wayback|webarchive|clear|"
     "clear left|clear right|-|flagicon|increase|decrease|steady|toc|toc right|toc left|"
-    "toc limit|defaultsort|clarify span|br|cn|clarify|clarification needed|clarifyme|definition|"
-    "year needed|ipac-en|respell|ipa-en|cref|cref2|sister|portal|commons|"
+    "toc limit|br|cn|clarify|clarification needed|clarifyme|definition|"
+    "year needed|cref|cref2|sister|portal|commons|"
     "commons category|listen|link language|icon|subscription required|registration required|"
     "see below|ref label|refimprove inline|medical citation needed|medcn|mcn|when?|who?|peacock term|"
     "peacock inline|time fact|relevance inline|date missing|volume needed|jargon-statement|jargon inline|"
     "technical inline|awkward|copy edit inline|copyedit inline|tone-inline|elucidate|huh|what|whom|how|how often|"
-    "compared to?|like whom?|page number|page numbers needed|pn|citequote|season needed|episode needed",
+    "compared to?|like whom?|page number|page numbers needed|pn|citequote|season needed|episode needed|"
+    "short description|good article|featured article",
     "|",
 )
 # Invisible even inside a word: what stands on both sides belongs together.
 _INVISIBLE = words(
     "shy|soft hyphen|wbr|zwsp|zwj|zwnj|wj|word joiner|anchor|anchors|nowrap begin|nowrap end|nobr begin|nobr end|"
-    "no italic title",
+    "nowrapbegin|nowrapend|no italic title|italic title|lowercase title|defaultsort|lrm|rlm|zwnbsp|zero width space|"
+    "zero width joiner|zero width non-joiner|zero-width space|zero-width joiner|zero-width non-joiner",
     "|",
 )
-_SILENT_PREFIXES = ("cite ", "citation/", "vcite", "use ", "pp-", "infobox", "taxobox", "harvard citation", "vandalism")
+_INVISIBLE_PREFIXES = ("defaultsort:", "displaytitle:")
+_SILENT_PREFIXES = ("cite ", "citation/", "vcite", "use ", "pp-", "infobox", "taxobox", "vandalism", "#tag:ref")
 
 
 def render_template(body: str, at_line_start: bool) -> str:
@@ -261,9 +307,9 @@ def render_template(body: str, at_line_start: bool) -> str:
     name = " ".join(raw_name.replace("_", " ").lower().split())
     if name.startswith("formatnum:"):
         return _number(name[10:])
-    if name in _INVISIBLE:
+    if name in _INVISIBLE or name.startswith(_INVISIBLE_PREFIXES):
         return ""
-    if name in _SILENT or name.startswith(_SILENT_PREFIXES) or name.startswith("defaultsort:"):
+    if name in _SILENT or name.startswith(_SILENT_PREFIXES):
         return GAP
     renderer = _RENDERED.get(name)
     if renderer is not None:
