@@ -15,7 +15,13 @@ R = TypeVar("R")
 
 
 class SembenchError(Exception):
-    """A mistake outside the program: one sentence that names file, row or key and the remedy."""
+    """A mistake outside the program: one sentence that names file, row or key and the remedy.
+
+    It is one line whatever it quotes: characters that do not print are written as escapes.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class PassingError(SembenchError):
@@ -43,6 +49,11 @@ def shortened(value: object, most: int = 80) -> str:
     """Return a value for a sentence: whoever gave pages of text by mistake is not helped by pages of it."""
     text = str(value)
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+def printable(text: str) -> str:
+    """Return text without line breaks, control characters and halves of surrogate pairs: they become escapes."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:

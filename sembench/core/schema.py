@@ -10,21 +10,36 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sembench.core.errors import SembenchError, did_you_mean, shortened
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+# Of what is named there: it becomes a part of file names.
+OwnName = Annotated[Name, Field(max_length=100)]
 
 
 def _stays_below(path: str) -> str:
-    if not path or path.startswith("/") or "\\" in path or ".." in path.split("/"):
-        raise ValueError(f"'{path}' must be a relative path that stays in its folder")
+    # An empty part is that of a leading slash, of a trailing one, or of two in a row.
+    if "\\" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ValueError(f"'{shortened(path)}' must be a relative path that stays in its folder")
+    if not path.isprintable() or any(len(part.encode()) > 200 for part in path.split("/")):
+        raise ValueError(f"'{shortened(path)}' has characters that do not print, or more than a file name may have")
     return path
 
 
 RelativePath = Annotated[str, AfterValidator(_stays_below)]
 
 
-class Strict(BaseModel):
-    """Base of everything that is read from YAML or JSON."""
+def _is_one_file(path: str) -> str:
+    if "{" in path or "}" in path:
+        raise ValueError(f"'{path}' has a brace, which Snakemake takes for a wildcard; write another name")
+    return path
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+# Of a file that the workflow writes.
+OutputPath = Annotated[RelativePath, AfterValidator(_is_one_file)]
+
+
+class Strict(BaseModel):
+    """Base of everything that is read from YAML or JSON. Numbers are finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def later(default: Any, *, was: Any, **options: Any) -> Any:

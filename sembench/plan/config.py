@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sembench.core.errors import SembenchError, shortened, unknown
+from sembench.registry.models import LARGEST_SEED
 
 PAPERS = ("simcse", "analogy", "beyond")
 KEYS = ("scale", "seeds", "papers", "mirror", "partial")
-# torch takes seeds up to this.
-LARGEST_SEED = 2**63 - 1
 
 
 def from_json(text: str) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from sembench.plan.needs import ScoreKey
 # A batch is called after the views that a command names, up to so many; with more of them it is ``all``, since its name
 # becomes a file name.
 _NAMED = 4
+# Folders below results/<scale> that the workflow fills itself.
+_OWN_FOLDERS = ("runs", "scores", "fits", "tables", "figures", "collected", "report", "logs", "benchmarks")
 # Folder of the stamps: empty files whose names hold a digest of what their neighbours were made from.
 STAMPS = ".stamps"
 
@@ -61,10 +63,19 @@ class Jobs:
     @functools.cached_property
     def published(self) -> dict[str, Published]:
         """Data sets whose files are also copied to where people find them (``publish`` in made.yaml), by name."""
-        return {artifact.name: self._published(artifact) for artifact in self.made if self._folder(artifact)}
+        found = {artifact.name: self._published(artifact) for artifact in self.made if self._folder(artifact)}
+        owners: dict[Path, str] = {}
+        for name, each in found.items():
+            for path in each.files.values():
+                if owners.setdefault(path, name) != name or path.parts[2] in _OWN_FOLDERS:
+                    raise SembenchError(
+                        f"registry/made.yaml, data set '{name}': {path} is written by something else as well; "
+                        "give another folder under 'publish'"
+                    )
+        return found
 
     def _folder(self, artifact: Artifact) -> str:
-        return self.plan.registry.made[artifact.name].publish
+        return self.plan.registry.made[artifact.name].publish or ""
 
     def _published(self, artifact: Artifact) -> Published:
         place = functools.partial(self.plan.layout.published, self._folder(artifact))

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from sembench.core.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError, shortened, unknown
 from sembench.core.plugin import VIEWS, Chosen
-from sembench.core.schema import Merged, Model, Name, Strict, merged, parse
+from sembench.core.schema import Merged, Model, OwnName, Strict, merged, parse
 from sembench.registry.models import (
     Backbone,
     Dataset,
@@ -61,6 +61,17 @@ class _UniqueKeys(yaml.CSafeLoader):
             seen.add(key)
         return dict(super().construct_mapping(node, deep=deep))
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value = int(super().construct_yaml_int(node))
+        if abs(value) >= 2**63:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the number {shortened(node.value, 20)} is too large", node.start_mark
+            )
+        return value
+
+
+_UniqueKeys.add_constructor("tag:yaml.org,2002:int", _UniqueKeys.construct_yaml_int)
+
 
 def read_yaml(path: Path) -> Merged:
     """Return the mapping in a YAML file; an absent, broken or empty file is an error that names it."""
@@ -76,6 +87,9 @@ def read_yaml(path: Path) -> Merged:
         raise SembenchError(f"{_short(path)} is not plain UTF-8 text ({error.reason}); save it as UTF-8") from None
     except RecursionError:
         raise SembenchError(f"{_short(path)} is nested too deeply; correct the YAML there") from None
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
+        # What looks like a date, or is said to be a number, may be none (2020-02-30, !!int x);
+        raise SembenchError(f"{_short(path)} has a value that YAML cannot read ({error}); put it in quotes") from None
     if not isinstance(value, dict):
         raise SembenchError(f"{_short(path)} must hold a mapping of names to entries, not {type(value).__name__}")
     return value
@@ -209,7 +223,7 @@ def _models(path: Path, model: type[Model]) -> dict[str, Model]:
 class _KeysOnly(Strict):
     """Checks that the names of raw entries are valid identifiers."""
 
-    names: list[Name]
+    names: list[OwnName]
 
 
 def _raw(path: Path) -> dict[str, Merged]:
@@ -221,8 +235,21 @@ def _raw(path: Path) -> dict[str, Merged]:
     return entries
 
 
-# Targets of the Snakefile, which a view's name would hide.
-_TAKEN = {"all", "fetch", "tables", "figures", "simcse", "analogy", "beyond", "report", "train", "score"}
+# Rules of the Snakefile, and how the names of those begin that are made for each entry; a view is a rule too.
+TAKEN = {
+    "all",
+    "fetch",
+    "tables",
+    "figures",
+    "simcse",
+    "analogy",
+    "beyond",
+    "report",
+    "train",
+    "score",
+    "collect_scores",
+}
+TAKEN_PREFIXES = ("fetch_", "make_", "publish_", "build_backbone_")
 
 
 def _views(registry: Path, rowsets: Mapping[str, Any]) -> dict[str, ViewEntry]:
@@ -232,7 +259,7 @@ def _views(registry: Path, rowsets: Mapping[str, Any]) -> dict[str, ViewEntry]:
             raw = read_yaml(path)
             where = _short(path)
             parse(_KeysOnly, {"names": [path.stem]}, f"{where}, name of the file")
-            if path.stem in _TAKEN or path.stem in found:
+            if path.stem in TAKEN or path.stem.startswith(TAKEN_PREFIXES) or path.stem in found:
                 raise SembenchError(f"{where}: the name '{path.stem}' is taken; rename the file")
             default = {"kind": "scores"} if folder == "tables" else {}
             found[path.stem] = ViewEntry(

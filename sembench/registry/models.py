@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from sembench.core.schema import Name, RelativePath, Strict
+from sembench.core.artifact import RECORD
+from sembench.core.schema import Name, OutputPath, OwnName, RelativePath, Strict
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -21,7 +22,7 @@ Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class DataFile(Strict):
     """One file of a data set and the checks it must pass; what has none is locked on first use."""
 
-    name: RelativePath
+    name: OutputPath
     sha256: Hex64 | None = None
     git_blob: Hex40 | None = Field(None, description="SHA-1 as git computes it for a blob")
     sha1_no_final_newline: Hex40 | None = Field(None, description="SHA-1 without the last newline (BATS)")
@@ -29,15 +30,21 @@ class DataFile(Strict):
     header: bool = False
 
 
+def _only_name(path: str) -> str:
+    if "{" in (rest := path.replace("{name}", "")) or "}" in rest:
+        raise ValueError(f"'{path}' may have no other braces than those of {{name}}, which stands for a file's name")
+    return path
+
+
 class Source(Strict):
     """A place that can provide files; ``members`` maps a file's name to where the source keeps it."""
 
     members: dict[str, RelativePath] = {}
-    path: RelativePath = "{name}"
+    path: Annotated[RelativePath, AfterValidator(_only_name)] = "{name}"
 
     def member(self, name: str) -> str:
         """Return where this source keeps the file called ``name``."""
-        return self.members.get(name, self.path.format(name=name))
+        return self.members.get(name, self.path.replace("{name}", name))
 
 
 class MirrorSource(Source):
@@ -102,7 +109,12 @@ class Dataset(Strict):
 
     @model_validator(mode="after")
     def _members_name_files(self) -> Dataset:
-        names = {file.name for file in self.files}
+        listed = [file.name for file in self.files]
+        names = set(listed)
+        if twice := next((name for name in listed if listed.count(name) > 1 or name == RECORD), None):
+            raise ValueError(
+                f"the file '{twice}' is listed twice, or has the name of the record that is kept beside it"
+            )
         for source in self.sources:
             if stray := set(source.members) - names:
                 raise ValueError(f"source '{source.kind}' names members {sorted(stray)} that are no files of the set")
@@ -131,7 +143,7 @@ class Made(Strict):
     cite: str = ""
     inputs: dict[str, Name] = {}
     settings: dict[str, str] = Field({}, description="parameter -> key of config.yaml that replaces it")
-    publish: str = Field("", description="folder below results/<scale> where people find its files")
+    publish: OutputPath | None = Field(None, description="folder below results/<scale> where people find its files")
     maker: dict[str, Any] = Field(description="kind and parameters, in YAML beside the other keys")
 
     @model_validator(mode="before")
@@ -230,7 +242,7 @@ class Suite(Strict):
 
     title: str
     defaults: dict[str, Any] = Field({}, description="protocol of its tasks: kind and parameters")
-    tasks: dict[Name, dict[str, Any]] = Field(min_length=1)
+    tasks: dict[OwnName, dict[str, Any]] = Field(min_length=1)
 
 
 class SuiteLaid(Strict):
@@ -245,7 +257,7 @@ class MetricUnit(Strict):
 
     title: str
     times: float = 100.0
-    digits: int = Field(2, ge=0)
+    digits: int = Field(2, ge=0, le=12)
 
 
 class Where(Strict):
@@ -264,13 +276,18 @@ class Where(Strict):
 # ------------------------------------------------------------------------------------------------------- scales
 
 
+# torch takes seeds up to this.
+LARGEST_SEED = 2**63 - 1
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+
+
 class Scale(Strict):
     """What one scale changes: sources it may use, seeds, and overlays on variants, suites and data sets made here."""
 
     title: str
     note: str = Field("", description="printed with every number of this scale; empty: comparable with the papers")
     sources: list[SourceKind]
-    seeds: list[int] = Field(min_length=1)
+    seeds: list[Seed] = Field(min_length=1)
     recipe: dict[str, Any] = Field({}, description="laid over every trained variant")
     variants: dict[str, dict[str, Any]] = Field({}, description="laid over a variant and all that extends it")
     suites: dict[str, SuiteLaid] = Field({}, description="laid over a suite's tasks")

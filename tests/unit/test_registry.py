@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from sembench.core.errors import SembenchError
 from sembench.plan import Plan
+from sembench.plan.jobs import Jobs
 from sembench.registry import load_registry
+from sembench.registry.load import TAKEN, TAKEN_PREFIXES
 from tests.conftest import ROOT, edit
 
 
@@ -29,6 +32,66 @@ def first_row(table) -> dict:
 
 
 MISTAKES = {
+    "a line break in a name": (
+        "variants.yaml",
+        lambda v: v["distilbert"].update(readout="c\nls"),
+        r"variant 'distilbert': read-out 'c\\nls' is not in the registry",
+    ),
+    "pages of text for the name of an entry": (
+        "variants.yaml",
+        lambda v: v.update({"x" * 101: v["distilbert"]}),
+        r"variants\.yaml, names of entries: key 'names\.\d+': String should have at most 100 characters",
+    ),
+    "a number without end": (
+        "metrics.yaml",
+        lambda v: v["spearman"].update(times=float("inf")),
+        r"metrics\.yaml, metric 'spearman': key 'times': Input should be a finite number",
+    ),
+    "a parameter that is no number": (
+        "variants.yaml",
+        lambda v: v["unsup_simcse_bert_base"]["recipe"].update(learning_rate=float("nan")),
+        r"variant 'unsup_simcse_bert_base', recipe: key 'learning_rate': Input should be a finite number",
+    ),
+    "a number of hundreds of digits": (
+        "variants.yaml",
+        lambda v: v["unsup_simcse"]["recipe"].update(batch_size=10**400),
+        r"variants\.yaml, line \d+: the number 1[0]{19}\.\.\. is too large",
+    ),
+    "a seed below zero": (
+        "scales.yaml",
+        lambda v: v["demo"].update(seeds=[-1]),
+        r"scale 'demo': key 'seeds\.0': Input should be greater than or equal to 0",
+    ),
+    "a file whose name has braces": (
+        "datasets.yaml",
+        lambda v: v["sick"]["files"][0].update(name="SICK{1}.txt"),
+        r"dataset 'sick': key 'files\.0\.name': 'SICK\{1\}\.txt' has a brace, which Snakemake takes for a wildcard",
+    ),
+    "a file with a control character": (
+        "datasets.yaml",
+        lambda v: v["sick"]["files"][0].update(name="SICK\0.txt"),
+        r"dataset 'sick': key 'files\.0\.name': .*has characters that do not print",
+    ),
+    "a file twice": (
+        "datasets.yaml",
+        lambda v: v["sick"]["files"].append(v["sick"]["files"][0]),
+        r"dataset 'sick': the file 'SICK_train\.txt' is listed twice",
+    ),
+    "a file with the name of the record": (
+        "datasets.yaml",
+        lambda v: v["sick"]["files"][0].update(name="made.json"),
+        r"dataset 'sick': the file 'made\.json' is listed twice, or has the name of the record",
+    ),
+    "a placeholder of a source": (
+        "datasets.yaml",
+        lambda v: v["sick"]["sources"][0].update(path="{file}"),
+        r"dataset 'sick': key 'sources\.0\.mirror\.path': '\{file\}' may have no other braces than those of \{name\}",
+    ),
+    "a published folder outside": (
+        "made.yaml",
+        lambda v: v["dsbats_sn"].update(publish="../../elsewhere"),
+        r"made 'dsbats_sn': key 'publish': .*must be a relative path that stays in its folder",
+    ),
     "a row set without rows": (
         "rowsets.yaml",
         lambda v: v.update(dict.fromkeys(v)),
@@ -313,6 +376,18 @@ def test_mistakes_are_named(registry_copy: Path, mistake: str) -> None:
         ("readouts.yaml", "\ncls: {title: again, summary: again}\n", "the key 'cls' is written twice"),
         ("readouts.yaml", "\nbad: {title: \x07}\n", r"readouts\.yaml is not plain UTF-8 text"),
         ("readouts.yaml", "\nx: " + "[" * 3000 + "\n", r"readouts\.yaml"),
+        (
+            "readouts.yaml",
+            "\nx: 2020-02-30\n",
+            r"readouts\.yaml has a value that YAML cannot read .*; put it in quotes",
+        ),
+        ("readouts.yaml", "\nx: !!int x\n", r"readouts\.yaml has a value that YAML cannot read"),
+        ("readouts.yaml", "\nx: !!timestamp x\n", r"readouts\.yaml has a value that YAML cannot read"),
+        (
+            "readouts.yaml",
+            "\nx: !!python/object:os.system x\n",
+            r"readouts\.yaml, line \d+: could not determine a constr",
+        ),
         ("paper_values.csv", "simcse,simcse_table_5,glove_avg,other,6l.32,\n", r"line \d+: '6l\.32' is not a number"),
         ("paper_values.csv", "simcse,simcse_table_5,glove_avg,other,nan,\n", r"line \d+: 'nan' is not a number"),
         ("paper_values.csv", "simcse,simcse_table_5,glove_avg,avg,61.32,\n", "glove_avg, avg' is listed twice"),
@@ -342,11 +417,28 @@ def test_braces_and_formulas_in_a_caption_are_text(registry_copy: Path) -> None:
     assert len(plan.view_digest("simcse_table_5")) == 8
 
 
-def test_a_table_may_not_take_the_name_of_a_target(registry_copy: Path) -> None:
+@pytest.mark.parametrize("name", ["all", "score", "collect_scores", "fetch_sick", "make_x", "build_backbone_minilm"])
+def test_a_table_may_not_take_the_name_of_a_target(registry_copy: Path, name: str) -> None:
     path = registry_copy / "registry/tables"
-    (path / "all.yaml").write_text((path / "simcse_table_5.yaml").read_text())
-    with pytest.raises(SembenchError, match=r"tables/all\.yaml: the name 'all' is taken; rename the file"):
+    (path / f"{name}.yaml").write_text((path / "simcse_table_5.yaml").read_text())
+    with pytest.raises(SembenchError, match=rf"tables/{name}\.yaml: the name '{name}' is taken; rename the file"):
         load_registry(registry_copy)
+
+
+def test_the_names_of_all_rules_are_taken() -> None:
+    text = "\n".join(path.read_text() for path in (ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")))
+    assert set(re.findall(r"^rule (\w+):", text, re.MULTILINE)) == TAKEN
+    assert {*re.findall(r'f"(\w+_)\{[\w.]+\}"\n', text)} == {*TAKEN_PREFIXES}
+
+
+@pytest.mark.parametrize(
+    ("folder", "file"),
+    [("analogy", r"results/demo/analogy/\w+\.\w+"), ("tables", r"results/demo/tables/\w+\.\w+")],
+)
+def test_what_is_published_has_a_place_of_its_own(registry_copy: Path, folder: str, file: str) -> None:
+    edit(registry_copy, "made.yaml", lambda v: v.update(mine={**v["dsbats_sn"], "publish": folder}))
+    with pytest.raises(SembenchError, match=rf"data set 'mine': {file} is written by something else as well; give"):
+        Jobs(Plan("demo", root=registry_copy)).published  # noqa: B018
 
 
 def test_extends_merges_deeply_and_later_values_win() -> None:
