@@ -56,7 +56,15 @@ def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
         ("", "1\n", r"STS\.input\.part\.txt is empty"),
         ("A\tB\nC\tD\n", "1\n", "has 2 lines but"),
         ("A\tB\nC\n", "1\n2\n", "line 2: 1 tab-separated columns where 2 are needed"),
-        ("A\tB\nC\tD\n", "1\nnan\n", "line 2: the gold score 'nan' is not a finite number"),
+        ("A\tB\nC\tD\n", "1\nnan\n", "line 2: the gold score 'nan' is not a number from 0 to 5"),
+        ("A\tB\nC\tD\n", "1\n-1\n", "line 2: the gold score '-1' is not"),
+        ("A\tB\nC\tD\n", "1\n99\n", "line 2: the gold score '99' is not"),
+        ("A\tB\nC\tD\n", "1\n5.001\n", "line 2: the gold score '5.001' is not"),
+        ("A\tB\nC\tD\n", "1\n1e308\n", "line 2: the gold score '1e308' is not"),
+        ("A\tB\nC\tD\n", "1\n1_0\n", "line 2: the gold score '1_0' is not"),
+        ("A\tB\nC\tD\n", "1\n\u0664\n", "line 2: the gold score '\u0664' is not"),
+        ("1\tA\tB\n2\tC\tD\n", "1\n2\n", "line 1: the sentence '1' has no letter; .* column is missing or too many"),
+        ("A\tB\nC\t \n", "1\n2\n", "line 2: the sentence ' ' has no letter"),
         ("A\tB\nC\tD\n", "1\nhigh\n", "line 2: the gold score 'high'"),
         ("A\tB\n", "\n \n", r"STS\.gs\.part\.txt is empty"),
     ],
@@ -72,6 +80,32 @@ def test_stsb_reader_takes_columns_five_to_seven(tmp_path: Path) -> None:
     write(tmp_path, "sts-dev.csv", 'main\tf\ty\t1\t2.5\tHe said "no.\tShe, too.\textra\n')
     pairs = read_pairs(dataset("stsb", "sts-dev.csv"), tmp_path, "dev")
     assert (pairs.first, pairs.second, pairs.gold.tolist()) == (['He said "no.'], ["She, too."], [2.5])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0\tmain\tf\t2012\t1\t2.5\tA b.\tC d.", "line 1: the sentence '2.5' has no letter"),
+        ("main\tx\tf\t1\t2012\t2.5\tA b.\tC d.", "line 1: the gold score '2012' is not a number from 0 to 5"),
+        ("main\tf\t2012\t1\tx\t2.5\tA b.\tC d.", "line 1: the gold score 'x' is not"),
+        ("main\tf\t2012\t1\t2.5\t7\tA b.\tC d.", "line 1: the sentence '7' has no letter"),
+        ("main\tf\t2012\t1\t\tA b.\tC d.", "line 1: the gold score '' is not"),
+        ("main\t2012\t1\t2.5\tA b.\tC d.\tE f.", "line 1: the gold score 'A b.' is not"),
+    ],
+)
+def test_stsb_with_a_column_more_or_less_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    write(tmp_path, "sts-dev.csv", f"{line}\n")
+    with pytest.raises(SembenchError, match=message):
+        read_pairs(dataset("stsb", "sts-dev.csv"), tmp_path, "dev")
+
+
+@pytest.mark.parametrize("score", ["0.9", "5.1", "", "-3"])
+def test_scores_of_sick_are_from_1_to_5(tmp_path: Path, score: str) -> None:
+    sick = dataset("sick", "SICK_test_annotated.txt", header=True)
+    text = f"pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA a\tB b\t{score}\n"
+    write(tmp_path, "SICK_test_annotated.txt", text)
+    with pytest.raises(SembenchError, match=f"line 2: the gold score '{score}' is not a number from 1 to 5"):
+        read_pairs(sick, tmp_path, "test_annotated")
 
 
 def test_sick_reader_goes_by_the_header(tmp_path: Path) -> None:

@@ -97,6 +97,8 @@ def _read_mrpc(dataset: Dataset, folder: Path, split: str) -> Items:
         label, first, second = map(_joined, cells)
         if label not in ("0", "1"):
             raise SembenchError(f"{path}, line {row}: the label '{label}' is neither 0 nor 1; fetch it again")
+        if not first or not second:
+            raise SembenchError(f"{path}, line {row}: a sentence is empty; fetch it again")
         yield (first, second), int(label)
 
 

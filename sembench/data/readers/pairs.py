@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sembench.core.errors import SembenchError
+from sembench.core.errors import SembenchError, shortened
 from sembench.data.readers.text import file_lines, file_path, headed_rows, tab_cells
 from sembench.registry.models import Dataset
 
@@ -49,8 +49,8 @@ def read_pairs(dataset: Dataset, folder: Path, subset: str) -> Pairs:
     """Read one subset of a data set whose files lie in ``folder``.
 
     Raises:
-        SembenchError: the data set holds no pairs; a file is missing, empty or cut, a column is missing, or a gold
-            score is not a finite number.
+        SembenchError: the data set holds no pairs; a file is missing, empty or cut, a column is missing, a gold score
+            is no number of the data set's scale, or a sentence has no letter.
     """
     if dataset.reader not in _READERS:
         raise SembenchError(f"the data set '{dataset.title}' holds no sentence pairs (reader: {dataset.reader})")
@@ -64,18 +64,36 @@ def read_pairs(dataset: Dataset, folder: Path, subset: str) -> Pairs:
 Triples = Iterator[tuple[str, str, float]]
 
 
-def _number(path: Path, row: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise SembenchError(f"{path}, line {row}: the gold score '{text}' is not a finite number; fetch the file again")
+# As the files have it: Python would also take "1_000", "1e3", "nan" and digits of other scripts.
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def _gold(path: Path, row: int, text: str, lowest: int) -> float:
+    value = float(text) if _NUMBER.fullmatch(text) else -1.0
+    if not lowest <= value <= _HIGHEST:
+        raise SembenchError(
+            f"{path}, line {row}: the gold score '{shortened(text)}' is not a number from {lowest} to {_HIGHEST}; "
+            "fetch the file again, or see whether a column is missing or too many"
+        )
     return value
 
 
+_HIGHEST = 5
+
+
+def _sentence(path: Path, row: int, text: str) -> str:
+    # A number or a blank in a sentence's place is another column.
+    if not _LETTER.search(text):
+        raise SembenchError(
+            f"{path}, line {row}: the sentence '{shortened(text)}' has no letter; fetch the file again, or see whether "
+            "a column is missing or too many"
+        )
+    return text.strip()
+
+
 def _read_sts(dataset: Dataset, folder: Path, subset: str) -> Triples:
-    """STS12-16: a file of pairs and one of gold scores; a pair with an empty score was never annotated: skipped."""
+    """STS12-16: a file of pairs, one of gold scores (0 to 5); a pair with no score was never annotated: skipped."""
     inputs = file_path(dataset, folder, f"input.{subset}.txt")
     golds = file_path(dataset, folder, f"gs.{subset}.txt")
     texts, scores = file_lines(inputs), file_lines(golds)
@@ -84,23 +102,25 @@ def _read_sts(dataset: Dataset, folder: Path, subset: str) -> Triples:
     for row, (text, score) in enumerate(zip(texts, scores, strict=True), start=1):
         if score.strip():
             cells = tab_cells(inputs, row, text, 2)
-            yield cells[0].strip(), cells[1].strip(), _number(golds, row, score.strip())
+            first, second = (_sentence(inputs, row, cell) for cell in cells[:2])
+            yield first, second, _gold(golds, row, score.strip(), 0)
 
 
 def _read_stsb(dataset: Dataset, folder: Path, subset: str) -> Triples:
-    """STS Benchmark: genre, file, year, id, score, sentence 1, sentence 2, and sometimes more."""
+    """STS Benchmark: genre, file, year, id, score (0 to 5), sentence 1, sentence 2, and sometimes more."""
     path = file_path(dataset, folder, f"sts-{subset}.csv")
     for row, line in enumerate(file_lines(path), start=1):
         cells = tab_cells(path, row, line, 7)
-        yield cells[5].strip(), cells[6].strip(), _number(path, row, cells[4])
+        gold = _gold(path, row, cells[4].strip(), 0)
+        yield _sentence(path, row, cells[5]), _sentence(path, row, cells[6]), gold
 
 
 def _read_sick(dataset: Dataset, folder: Path, subset: str) -> Triples:
-    """SICK: a header names the columns."""
+    """SICK: a header names the columns; scores are 1 to 5."""
     path = file_path(dataset, folder, f"SICK_{subset}.txt")
     for row, cells in headed_rows(path, ("sentence_A", "sentence_B", "relatedness_score")):
-        first, second, score = (cell.strip() for cell in cells)
-        yield first, second, _number(path, row, score)
+        first, second = (_sentence(path, row, cell) for cell in cells[:2])
+        yield first, second, _gold(path, row, cells[2].strip(), 1)
 
 
 _READERS: dict[str | None, Callable[[Dataset, Path, str], Triples]] = {
