@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sembench.analogy.tsv import tsv_rows
 from sembench.core.errors import SembenchError, unknown
 
 RELATION_IDS = tuple(f"{group}{number:02d}" for group in "IDEL" for number in range(1, 11))
@@ -147,15 +147,10 @@ def read_corrections(path: Path) -> list[Correction]:
     Raises:
         SembenchError: missing file, wrong header, unknown relation, or a line with too few or too many cells.
     """
-    if not path.is_file():
-        raise SembenchError(f"{path} does not exist; restore it from version control or switch the corrections off")
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-    if not rows or rows[0] != CORRECTION_COLUMNS:
-        raise SembenchError(f"{path}, line 1: the header must be {' '.join(CORRECTION_COLUMNS)}, separated by TABs")
-    for number, row in enumerate(rows[1:], start=2):
+    rows = tsv_rows(path, CORRECTION_COLUMNS)
+    for number, row in rows:
         if len(row) != len(CORRECTION_COLUMNS) or not (row[1] and row[2] and row[4]):
             raise SembenchError(f"{path}, line {number}: needs relation, source, wrong, right (or nothing) and why")
         if row[0] not in RELATION_IDS:
             raise SembenchError(f"{path}, line {number}: {unknown('relation', row[0], RELATION_IDS, 'BATS 3.0')}")
-    return [Correction(*row) for row in rows[1:]]
+    return [Correction(*row) for _, row in rows]

@@ -8,7 +8,6 @@ are not comparable to the paper's. Whoever has DSBATS-dic, or a set like it, rea
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 import re
@@ -26,6 +25,7 @@ from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Pos
 from sembench.analogy.inventory.wordnet_files import SUFFIXES, definition
 from sembench.analogy.rules import BuildOptions, Choice, RelationRule, Relations, rule_of
+from sembench.analogy.tsv import tsv_rows
 from sembench.core.errors import SembenchError, unknown
 from sembench.core.lazy import pd
 from sembench.core.schema import Strict
@@ -208,7 +208,7 @@ class Gcide:
 def read_sentence_pairs(path: Path, origin: str) -> pd.DataFrame:
     """Read definition pairs from a TSV file: relation, source, target, source_sentence, target_sentence.
 
-    This is the form of ``registry/dsbats_open.tsv`` and of a DSBATS-dic of one's own. Quotation marks are text.
+    This is the form of ``registry/dsbats_open.tsv`` and of a DSBATS-dic of one's own (see ``tsv_rows``).
 
     Args:
         path: UTF-8, with a header.
@@ -221,9 +221,11 @@ def read_sentence_pairs(path: Path, origin: str) -> pd.DataFrame:
         SembenchError: no such file, wrong header, unknown relation, a line with too few or too many cells or with an
             empty one, the same pair twice, or no line at all.
     """
-    rows = _read_rows(path)
+    rows = tsv_rows(path, PAIR_COLUMNS)
+    if not rows:
+        raise SembenchError(f"{path} holds no pair; add one per line below the header")
     seen: dict[tuple[str, ...], int] = {}
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
         where = f"{path}, line {number}"
         if len(row) != len(PAIR_COLUMNS) or not all(cell.strip() for cell in row):
             raise SembenchError(f"{where}: needs {', '.join(PAIR_COLUMNS)}, separated by TABs, none of them empty")
@@ -233,26 +235,9 @@ def read_sentence_pairs(path: Path, origin: str) -> pd.DataFrame:
             raise SembenchError(f"{where}: both sentences are the same; write one that defines '{row[2]}'")
         if (first := seen.setdefault(tuple(cell.strip().lower() for cell in row), number)) != number:
             raise SembenchError(f"{where}: repeats line {first}; remove one of them")
-    cells = [[cell.strip() for cell in row] for row in rows]
+    cells = [[cell.strip() for cell in row] for _, row in rows]
     words = [[row[0], *(word.lower().replace(" ", "_") for word in row[1:3]), *row[3:], origin] for row in cells]
     return pd.DataFrame(words, columns=OPEN_COLUMNS)
-
-
-def _read_rows(path: Path) -> list[list[str]]:
-    if not path.is_file():
-        raise SembenchError(f"{path} does not exist; give the path of a TSV with the columns {' '.join(PAIR_COLUMNS)}")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            header, *rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)) or [[]]
-    except UnicodeDecodeError as error:
-        raise SembenchError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    except csv.Error as error:
-        raise SembenchError(f"{path} is not a TSV ({error}); save it with one pair a line") from None
-    if header != PAIR_COLUMNS:
-        raise SembenchError(f"{path}, line 1: the header must be {' '.join(PAIR_COLUMNS)}, separated by TABs")
-    if not rows:
-        raise SembenchError(f"{path} holds no pair; add one per line below the header")
-    return rows
 
 
 # --------------------------------------------------------------------------------------------------- building

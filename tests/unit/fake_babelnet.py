@@ -278,6 +278,7 @@ class FakeBabelNet(ThreadingHTTPServer):
         self.counts: Counter[Request] = Counter()
         self.received = 0
         self.headers: dict[str, str] = {}
+        self.more_headers: dict[str, str] = {}
         self._today = 0
         self._lock = threading.Lock()
 
@@ -375,6 +376,7 @@ class Handler(BaseHTTPRequestHandler):
         body = gzip.compress(body, 1) if packed else body
         head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Length: {len(body)}"]
         head += ["Content-Type: application/json; charset=utf-8", *(["Content-Encoding: gzip"] if packed else [])]
+        head += [f"{name}: {value}" for name, value in self.server.more_headers.items()]
         self.wfile.write("\r\n".join([*head, "", ""]).encode() + body)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +29,7 @@ from sembench.analogy.dsbats import build_dsbats_sn
 from sembench.analogy.inventory import babelnet
 from sembench.analogy.inventory import cache as cache_module
 from sembench.analogy.inventory.babelnet import (
+    ApiKey,
     BabelNetClient,
     BabelNetInventory,
     BudgetSpent,
@@ -34,7 +37,7 @@ from sembench.analogy.inventory.babelnet import (
     LimitReached,
     PassingError,
 )
-from sembench.analogy.inventory.babelnet_answers import edges_params
+from sembench.analogy.inventory.babelnet_answers import edges_params, synset_params
 from sembench.analogy.inventory.base import Gloss, Inventory, Synset
 from sembench.analogy.inventory.cache import AnswerCache
 from sembench.analogy.inventory.commands import crawl_text, plan_text
@@ -280,7 +283,44 @@ def test_wrong_parameters_are_not_tried_again(server: FakeBabelNet, client: Babe
     assert server.received == 1 and not stored(client.cache)
 
 
-@pytest.mark.parametrize("status", [302, 404, 429])
+def test_429_is_a_limit_and_costs_nothing(server: FakeBabelNet, client: BabelNetClient) -> None:
+    client.version()
+    server.failures = [429]
+    with pytest.raises(LimitReached, match="answers 429, too many requests, after 1 requests today"):
+        client.synset(fake.FLORN)
+    assert client.spent == client.cache.ledger.today == 1 and server.received == 2
+    server.failures = [429]
+    report = crawl(WORDS, client)
+    assert report.stopped == "limit" and report.remaining
+    assert crawl(WORDS, client).stopped == "complete"
+
+
+def test_429_at_first_says_nothing_about_the_key(server: FakeBabelNet, client: BabelNetClient) -> None:
+    server.failures, server.more_headers = [429], {"Retry-After": "7"}
+    with pytest.raises(LimitReached, match="after 0 requests today; what was answered is kept, go on in 7 seconds"):
+        client.version()
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"status": 429}', b'{"senses": null}', b'{"glosses": []}', b"null"])
+def test_what_has_no_senses_is_no_sense(server: FakeBabelNet, client: BabelNetClient, body: bytes) -> None:
+    server.bodies["getSynset"] = body
+    with pytest.raises(SembenchError, match=r"getSynset\(.*\) has a shape .*: it is no object with 'senses'"):
+        client.synset(fake.FLORN)
+    assert not stored(client.cache)
+
+
+def test_an_empty_sense_that_was_kept_once_is_named(client: BabelNetClient) -> None:
+    crawl(WORDS, client)
+    path = client.cache.path("getSynset", synset_params(fake.MULP))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"body": {}}))
+    with pytest.raises(SembenchError, match=rf"{path.name} holds no sense; delete it, and the next crawl asks"):
+        BabelNetInventory(client.cache).synsets("mulp", ["VERB"])
+    path.unlink()
+    assert crawl(WORDS, client).spent == 1
+    assert BabelNetInventory(client.cache).synsets("mulp", ["VERB"])
+
+
+@pytest.mark.parametrize("status", [302, 404])
 def test_other_answers_are_neither_tried_again_nor_kept(
     server: FakeBabelNet, client: BabelNetClient, status: int
 ) -> None:
@@ -349,13 +389,16 @@ def test_an_unexpected_version_is_refused(server: FakeBabelNet, client: BabelNet
     ("method", "body", "problem"),
     [
         ("getVersion", b"[]", "'version' is not a text"),
-        ("getSynset", b"[]", "it is not an object"),
-        ("getSynset", b'{"senses": 3}', "'senses' is not a list of objects"),
+        ("getSynset", b"[]", "it is no object with 'senses'"),
+        ("getSynset", b'{"senses": 3}', "it is no object with 'senses'"),
+        ("getSynset", b'{"senses": [3]}', "'senses' is not a list of objects"),
         ("getSynset", b'{"senses": [{"properties": []}]}', "'properties' is not an object"),
-        ("getSynset", b'{"glosses": ["text"]}', "'glosses' is not a list of objects"),
-        ("getSynset", b'{"glosses": [{"gloss": 1}]}', "'gloss' is not a text"),
-        ("getSynset", b'{"domains": []}', "'domains' is not an object"),
-        ("getSynset", b'{"domains": {"TIME": "much"}}', "the weight of domain 'TIME' is not a number"),
+        ("getSynset", b'{"senses": [], "glosses": ["text"]}', "'glosses' is not a list of objects"),
+        ("getSynset", b'{"senses": [], "glosses": [{"gloss": 1}]}', "'gloss' is not a text"),
+        ("getSynset", b'{"senses": [], "domains": []}', "'domains' is not an object"),
+        ("getSynset", b'{"senses": [], "domains": {"TIME": "much"}}', "the weight of domain 'TIME' is not a number"),
+        ("getSynset", b'{"senses": [], "domains": {"TIME": NaN}}', "the weight of domain 'TIME' is not a number"),
+        ("getSynset", b'{"senses": [], "domains": {"TIME": 1' + b"0" * 400 + b"}}", "the weight of domain 'TIME'"),
         ("getSynsetIds", b'{"id": "bn:00000101n"}', "it is not a list"),
         ("getSynsetIds", b'[{"id": "00000101n"}]', "'00000101n' is not the id of a synset"),
         ("getOutgoingEdges", b'[{"pointer": "@"}]', "'pointer' is not an object"),
@@ -371,7 +414,10 @@ def test_nonsense_is_one_sentence_and_not_kept(
     assert not stored(client.cache)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"version": "V5', b"\xff\xfe\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b'{"version": "V5', b"\xff\xfe\xff", b"[" * 100_000, b'{"version": "\\ud800"}', b"1" * 5000],
+)
 def test_what_is_not_json(server: FakeBabelNet, client: BabelNetClient, body: bytes) -> None:
     server.bodies["getVersion"] = body
     with pytest.raises(SembenchError, match=r"getVersion\(\) is not JSON"):
@@ -397,6 +443,50 @@ def everything_said(error: BaseException) -> str:
 
 def echo(server: FakeBabelNet) -> None:
     server.bodies["getVersion"] = json.dumps({"version": f"V5_3 for {KEY}"}).encode()
+
+
+ESCAPES: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "in capitals": str.upper,
+    "address": lambda key: quote(key, safe=""),
+    "address, small": lambda key: re.sub("%..", lambda match: match[0].lower(), quote(key, safe="")),
+    "address, each character": lambda key: "".join(f"%{byte:02X}" for byte in key.encode()),
+    "address, twice": lambda key: quote(quote(key, safe=""), safe=""),
+    "JSON": lambda key: json.dumps(key)[1:-1],
+    "JSON, slashes": lambda key: json.dumps(key)[1:-1].replace("/", r"\/"),
+    "JSON, each character": lambda key: "".join(f"\\u{ord(each):04x}" for each in key),
+    "JSON, capitals": lambda key: "".join(f"\\u{ord(each):04X}" for each in key),
+    "JSON in JSON": lambda key: json.dumps("".join(f"\\u{ord(each):04x}" for each in key))[1:-1],
+    "program": lambda key: "".join(rf"\x{ord(each):02x}" for each in key),
+    "program, braces": lambda key: "".join(rf"\u{{{ord(each):x}}}" for each in key),
+    "HTML": html.escape,
+    "HTML, numbers": lambda key: "".join(f"&#{ord(each)};" for each in key),
+    "HTML, hexadecimal": lambda key: "".join(f"&#x{ord(each):X};" for each in key),
+    "HTML, twice": lambda key: html.escape("".join(f"&#0{ord(each)};" for each in key)),
+    "HTML, names": lambda key: key.replace("+", "&plus;").replace("/", "&sol;").replace("=", "&equals;"),
+    "mixed": lambda key: f"\\u{ord(key[0]):04x}&#{ord(key[1])};%{ord(key[2]):02x}" + key[3:],
+}
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+@pytest.mark.parametrize("key", [KEY, "a/b+c=d&e'f\"g<h>i", "12345678-abcd-EF"])
+def test_no_spelling_of_the_key_is_repeated(
+    server: FakeBabelNet, cache: AnswerCache, monkeypatch: pytest.MonkeyPatch, escape: str, key: str
+) -> None:
+    monkeypatch.setenv("BABELNET_KEY", key)
+    spelled = ESCAPES[escape](key)
+    assert ApiKey(key).hide(f"what is {spelled}?") == "what is ***?"
+    raw = spelled if escape.startswith("JSON,") else json.dumps(spelled)[1:-1]
+    monkeypatch.setattr(
+        fake.Handler, "do_GET", lambda handler: handler.answer(400, b'{"message": "<%s>"}' % raw.encode())
+    )
+    with pytest.raises(SembenchError, match=r"with 400 and said: <\*\*\*>"):
+        BabelNetClient(cache).version()
+
+
+def test_other_texts_stay_as_they_are() -> None:
+    text = "a%20b \\u0041 &amp; &#65; \\n" + KEY[:-1] + " " + KEY[1:]
+    assert ApiKey(KEY).hide(text) == text
 
 
 def complain(server: FakeBabelNet) -> None:

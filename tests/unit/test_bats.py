@@ -107,6 +107,15 @@ def test_the_shipped_corrections_are_sound() -> None:
     assert len({(c.relation, c.source, c.wrong) for c in table}) == len(table)
 
 
+def test_corrections_that_are_not_utf8_or_missing_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "corrections.tsv"
+    with pytest.raises(SembenchError, match=r"corrections\.tsv does not exist"):
+        read_corrections(path)
+    path.write_bytes("relation\tsource\twrong\tright\twhy\nE07\tcat\tmeu\tmew\tr\u00e9sum\u00e9\n".encode("latin-1"))
+    with pytest.raises(SembenchError, match=r"corrections\.tsv is not UTF-8"):
+        read_corrections(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

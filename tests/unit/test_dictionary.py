@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from sembench.analogy.bats import SEMANTIC, WordPair, read_bats, read_corrections
@@ -176,12 +177,46 @@ def test_written_pairs_are_read(tmp_path: Path) -> None:
         ("E70\tglim\thoot\tA shy beast.\tIts call.", "line 3: relation 'E70' is not in BATS"),
         ("E07\tglim\thoot\tA shy beast.\tA shy beast", "line 3: both sentences are the same"),
         (LINE, "line 3: repeats line 2"),
-        ("", "line 3: needs"),
+        ("\n\nE07\tglim\thoot", "line 5: needs"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(SembenchError, match=message):
         read_sentence_pairs(write(tmp_path, LINE, line), "mine")
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\t\t\t", "\r"])
+def test_a_line_without_text_is_no_row(tmp_path: Path, blank: str) -> None:
+    other = LINE.replace("hoot", "hum")
+    frame = read_sentence_pairs(write(tmp_path, blank, LINE, blank, other, blank, blank), "mine")
+    assert frame["target"].tolist() == ["hoot", "hum"]
+    with pytest.raises(SembenchError, match="holds no pair"):
+        read_sentence_pairs(write(tmp_path, blank, blank), "mine")
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ('"A ""shy"" beast."', 'A "shy" beast.'),
+        ('"""Shy"" beasts."', '"Shy" beasts.'),
+        ('"""A shy beast."""', '"A shy beast."'),
+        ('"A shy beast."', '"A shy beast."'),
+        ('"Shy" and "wild"', '"Shy" and "wild"'),
+        ('A ""shy"" beast.', 'A ""shy"" beast.'),
+        ('"A "shy" ""beast""."', '"A "shy" ""beast""."'),
+        ('5" high beast', '5" high beast'),
+    ],
+)
+def test_cells_in_quotes_of_a_spreadsheet_are_unquoted(tmp_path: Path, cell: str, text: str) -> None:
+    line = f"E07\tglim\thoot\t{cell}\tIts call at night."
+    assert read_sentence_pairs(write(tmp_path, line), "mine")["source_gloss"].tolist() == [text]
+
+
+def test_pandas_writes_what_is_read(tmp_path: Path) -> None:
+    texts = ['A "shy" beast.', '"Shy" beasts.', 'A beast that says "hoot"', "A beast."]
+    frame = pd.DataFrame([("E07", "glim", f"hoot{i}", text, "Its call.") for i, text in enumerate(texts)])
+    frame.to_csv(tmp_path / "pairs.tsv", sep="\t", index=False, header=PAIR_COLUMNS)
+    assert read_sentence_pairs(tmp_path / "pairs.tsv", "mine")["source_gloss"].tolist() == texts
 
 
 def test_malformed_files_are_named(tmp_path: Path) -> None:

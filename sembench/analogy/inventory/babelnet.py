@@ -7,6 +7,7 @@ again. The key comes from the environment alone and stays out of answers, files,
 from __future__ import annotations
 
 import contextlib
+import html.entities
 import ipaddress
 import json
 import logging
@@ -14,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 import requests
 from requests.auth import AuthBase
@@ -27,6 +28,7 @@ from sembench.analogy.inventory.babelnet_answers import (
     Pointer,
     check_shape,
     edges_params,
+    has_senses,
     ids_of,
     ids_params,
     pointers_of,
@@ -72,7 +74,7 @@ class ApiKey(AuthBase):
     """
 
     def __init__(self, value: str) -> None:
-        self._forms = sorted({value, quote(value, safe=""), quote_plus(value)}, key=len, reverse=True)
+        self._spelled = re.compile("".join(map(_spellings, value)), re.IGNORECASE)
         self._value = value
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -87,10 +89,8 @@ class ApiKey(AuthBase):
         raise TypeError("a key is not written to files")
 
     def hide(self, text: str) -> str:
-        """Return a text with stars for the key."""
-        for form in self._forms:
-            text = text.replace(form, "***")
-        return text
+        """Return a text with stars for the key, however its characters are escaped."""
+        return self._spelled.sub("***", text)
 
     @classmethod
     def from_environment(cls) -> ApiKey:
@@ -103,6 +103,20 @@ class ApiKey(AuthBase):
         if problem:
             raise SembenchError(f"BABELNET_KEY {problem}")
         return cls(_key_text())
+
+
+def _spellings(character: str) -> str:
+    """Return a pattern for a character as it is and as addresses, JSON, programs and HTML escape it, once or again."""
+    number = ord(character)
+    in_address = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode())
+    in_html = "|".join([f"#0*{number}", f"#x0*{number:x}", *sorted(_HTML_NAMES.get(character, ()))])
+    in_json = f"u0*{number:04x}|u\\{{0*{number:x}\\}}|x{number:02x}"
+    return rf"(?:\\*{re.escape(character)}|{in_address}|&(?:amp;)*(?:{in_html});|\\+(?:{in_json}))"
+
+
+_HTML_NAMES: dict[str, set[str]] = {}
+for _name, _text in html.entities.html5.items():
+    _HTML_NAMES.setdefault(_text, set()).add(_name.rstrip(";"))
 
 
 def _key_text() -> str:
@@ -252,11 +266,11 @@ class BabelNetClient:
         response = retrying(self._send, method, params)
         body = self._parsed(response, what)
         message = _message(body)
-        if response.status_code == 403 or (message and _REFUSAL.search(message)):
+        if response.status_code in (403, 429) or (message and _REFUSAL.search(message)):
             # Refused requests cost nothing.
             self.spent -= 1
             self.cache.ledger.take_back()
-            raise self._refusal(message, untouched)
+            raise self._too_many(response) if response.status_code == 429 else self._refusal(message, untouched)
         missing = bool(message and _NOT_FOUND.search(message)) and response.status_code in (200, 400)
         if not missing and (message is not None or response.status_code != 200):
             said = (message or "nothing")[:200]
@@ -301,12 +315,22 @@ class BabelNetClient:
         try:
             # A service that repeats the key would bring it into files and errors.
             body = json.loads(self._key.hide(response.content.decode("utf-8")))
-        except ValueError:
+            # A half of a surrogate pair is valid JSON and no text: it could not be kept.
+            json.dumps(body, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
             # A refusal or a complaint of a gateway may be a page; its status says enough.
             known = not response.ok
         if not known:
             raise SembenchError(f"BabelNet's answer to {what} is not JSON")
         return body
+
+    def _too_many(self, response: requests.Response) -> LimitReached:
+        after = response.headers.get("Retry-After", "")
+        when = f"in {after} seconds" if after.isdecimal() and len(after) < 7 else "later or tomorrow"
+        return LimitReached(
+            f"BabelNet answers 429, too many requests, after {self.cache.ledger.today} requests today; what was "
+            f"answered is kept, go on {when}"
+        )
 
     def _refusal(self, message: str | None, untouched: bool) -> SembenchError:
         said = (message or "nothing")[:200]
@@ -383,6 +407,9 @@ class BabelNetInventory(BabelNetSenses):
             params = synset_params(synset)
             answer = self._answer("getSynset", params)
             what = f"the stored answer to {spelled_out('getSynset', params)}"
+            if answer.found and not has_senses(answer.body):
+                path = self._cache.path("getSynset", params)
+                raise SembenchError(f"{path} holds no sense; delete it, and the next crawl asks for it again")
             self._seen[synset] = synset_of(synset, answer.body, self._lexfile_of, what) if answer.found else None
         return self._seen[synset]
 

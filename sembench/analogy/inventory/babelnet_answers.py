@@ -217,7 +217,7 @@ def _domains_of(body: Json, what: str) -> dict[str, float]:
     if not isinstance(given, dict | None):
         _nonsense(what, "'domains' is not an object")
     for name, weight in (given or {}).items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float):
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < 1e9:
             _nonsense(what, f"the weight of domain {name!r} is not a number")
         current = RENAMED_DOMAINS.get(name.upper(), name.upper())
         domains[current] = max(float(weight), domains.get(current, 0.0))
@@ -266,6 +266,11 @@ def synset_of(synset: str, body: Any, lexfile_of: LexfileOf | None, what: str) -
     )
 
 
+def has_senses(body: Any) -> bool:
+    """Return whether an answer of getSynset is one: every sense has words, in whatever language."""
+    return isinstance(body, dict) and isinstance(body.get("senses"), list)
+
+
 def check_shape(method: str, body: Any, what: str) -> None:
     """Check an answer before it is kept, since what is kept is never asked for again.
 
@@ -276,6 +281,8 @@ def check_shape(method: str, body: Any, what: str) -> None:
         case "getVersion":
             version_of(body, what)
         case "getSynset":
+            if not has_senses(body):
+                _nonsense(what, "it is no object with 'senses'")
             synset_of("bn:00000000n", body, None, what)
         case "getSynsetIds" | "getSynsetIdsFromResourceID":
             ids_of(body, what)

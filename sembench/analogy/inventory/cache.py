@@ -229,5 +229,5 @@ def _read(path: Path) -> Answer | None:
         return Answer(content["method"], params, content["status"], content["body"], content["fetched_at"])
     except FileNotFoundError:
         return None
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise SembenchError(f"{path} is damaged; delete it, and the next crawl asks for it again") from None

@@ -38,6 +38,7 @@ class DsbatsOpen(Maker):
     files = ("dsbats_open.parquet", "open_sizes.csv")
     examples = "dsbats_open.parquet"
     columns = (*OPEN_COLUMNS, "fold")
+    version = 2
 
     @classmethod
     def reads(cls, config: Config) -> tuple[str, ...]:
