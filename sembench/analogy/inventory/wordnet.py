@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,15 @@ class _Reader(WordNetCorpusReader):  # type: ignore[misc]
         return text[offset : text.index("\n", offset)].partition("|")[2]
 
 
+@contextlib.contextmanager
+def _damage_told(folder: Path) -> Iterator[None]:
+    """Turn what nltk's reader raises over a damaged database, when it is opened or when it is read, into a sentence."""
+    try:
+        yield
+    except (ValueError, TypeError, AssertionError, StopIteration, AttributeError, LookupError, WordNetError) as error:
+        raise SembenchError(f"{folder} holds no readable WordNet database ({error}); prepare it again") from None
+
+
 class WordNetInventory:
     """Senses of WordNet 3.0; safe to share between threads.
 
@@ -84,10 +94,9 @@ class WordNetInventory:
     def __init__(self, folder: Path) -> None:
         memory = _Memory(folder)
         self._lock = threading.RLock()
-        try:
+        self._folder = folder
+        with _damage_told(folder):
             self._reader = _Reader(memory)
-        except (ValueError, AssertionError, StopIteration, KeyError, IndexError, WordNetError) as error:
-            raise SembenchError(f"{folder} holds no readable WordNet database ({error}); prepare it again") from None
         self._synsets: dict[tuple[str, int], Synset] = {}
         self._words: dict[tuple[str, Pos], tuple[Synset, ...]] = {}
         self._edges = functools.cache(self._reached)
@@ -98,7 +107,7 @@ class WordNetInventory:
         A spelling as given goes before variants of hyphen and space; only a noun that has none of them is looked up
         by its base form (exception list, then suffixes), so "glasses" is not a glass.
         """
-        with self._lock:
+        with self._lock, _damage_told(self._folder):
             return [synset for tag in pos for synset in self._senses(lemma, tag)]
 
     def synset(self, key: str) -> Synset:
@@ -107,7 +116,7 @@ class WordNetInventory:
         Raises:
             SembenchError: there is none at that offset.
         """
-        with self._lock:
+        with self._lock, _damage_told(self._folder):
             return self._convert(self._at(key))
 
     def lexfile(self, offset: str) -> str | None:
@@ -121,7 +130,7 @@ class WordNetInventory:
         """Return whether ``second`` is reached from ``first`` by ``edge``; None for synsets without an offset."""
         if first.wordnet is None or second.wordnet is None:
             return None
-        with self._lock:
+        with self._lock, _damage_told(self._folder):
             return second.wordnet in self._edges(first.wordnet, edge)
 
     def __len__(self) -> int:

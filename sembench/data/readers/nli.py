@@ -144,7 +144,7 @@ def _jsonl(path: Path) -> Iterator[_Row]:
             continue
         try:
             content = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
             raise SembenchError(f"{where} is not a JSON object, so the file is cut or damaged; fetch it again")

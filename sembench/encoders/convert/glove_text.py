@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sembench.core.errors import SembenchError
+from sembench.core.errors import SembenchError, shortened
 from sembench.core.lazy import np
 from sembench.encoders.convert.base import StaticConverter
 
@@ -22,13 +22,15 @@ class GloveText(StaticConverter):
         """Read ``glove.*.txt``.
 
         Raises:
-            SembenchError: a line has another number of numbers than the first.
+            SembenchError: the file has no vectors, or a line is not UTF-8 or has more or fewer numbers than the first.
         """
         from sembench.encoders.static import save_vectors
 
         path = _text_file(source or Path())
-        with path.open(encoding="utf-8", newline="\n") as stream:
-            width = len(stream.readline().split(" ")) - 1
+        with path.open("rb") as stream:
+            width = stream.readline().count(b" ")
+        if not width:
+            raise SembenchError(f"{path}, line 1: it holds no vector; fetch it again")
         words: list[str] = []
         vectors = np.fromiter(_rows(path, width, words), dtype=np.dtype((np.float32, width)))
         save_vectors(target, words, np.asarray(vectors, dtype=np.float32))
@@ -43,15 +45,20 @@ def _text_file(source: Path) -> Path:
 
 
 def _rows(path: Path, width: int, words: list[str]) -> Iterator[NDArray[np.float32]]:
-    with path.open(encoding="utf-8", newline="\n") as stream:
+    with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
-            word, *numbers = line.rstrip("\n").rsplit(" ", width)
+            try:
+                word, *numbers = line.decode().rstrip("\n").rsplit(" ", width)
+                vector = np.array(numbers, dtype=np.float32)
+            except ValueError as error:
+                problem = shortened(error)
+                raise SembenchError(f"{path}, line {number} is damaged ({problem}); fetch it again") from None
             if len(numbers) != width:
                 raise SembenchError(
                     f"{path}, line {number}: {len(numbers)} numbers where {width} are expected; fetch it again"
                 )
             words.append(word)
-            yield np.array(numbers, dtype=np.float32)
+            yield vector
 
 
 PLUGIN = GloveText
