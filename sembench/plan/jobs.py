@@ -43,7 +43,9 @@ class Jobs:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        plan.views  # noqa: B018 - what is wrong in a view is found before any rule is made
+        # What is wrong in a view or in the parameters of a data set is found before any rule is made.
+        self.published  # noqa: B018
+        self.rendered()
 
     @property
     def datasets(self) -> list[Artifact]:

@@ -383,7 +383,7 @@ def test_a_wrong_configuration_is_one_sentence(
 ) -> None:
     monkeypatch.delenv("SEMBENCH_MIRROR", raising=False)
     with pytest.raises(SembenchError) as caught:
-        Jobs(Plan.from_config({"scale": "smoke", **config}, root=ROOT)).made  # noqa: B018
+        Jobs(Plan.from_config({"scale": "smoke", **config}, root=ROOT))
     assert sentence in str(caught.value)
     assert ".yaml" in str(caught.value) or "mirror" in str(caught.value)
     assert "\n" not in str(caught.value)
