@@ -409,6 +409,7 @@ def test_how_a_word_is_pronounced_is_an_aside_unless_the_sentence_says_it(wikite
     ("wikitext", "plain"),
     [
         ("A [[media:x.ogg|song]] and [[media:x.ogg]] here.", f"A song and {DAMAGE} here."),
+        ("The lake<sup>[1]</sup> is in 1990<sup>[a]</sup> here.", "The lake is in 1990 here."),
         ("It is 1010<sub>2</sub> here.", f"It is 1010{DAMAGE}2 here."),
         ("A <ref name='a<b'>Note one. Note two is here.</ref> word.", "A word."),
         ("A <ref>Note never closed. It rains.", f"A {DAMAGE}Note never closed. It rains."),

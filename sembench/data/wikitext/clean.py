@@ -160,6 +160,7 @@ def _collapse(stack: list[_Frame], depth: dict[str, int], first: int) -> str:
     return DAMAGE.join(texts)
 
 
+_MARK_OF_A_NOTE = re.compile(r"<sup\b[^<>]*>\s*\[[^\[\]<>]{1,20}\]\s*</sup\s*>", re.IGNORECASE)
 _POWER = re.compile(r"(?<=\d)(?:</su[bp]\s*>)?\s*<su[bp]\b[^<>]*>", re.IGNORECASE)
 # Cells as well: of a table in a table, more is left than the inner one's end.
 _ITEM_TAG = re.compile(r"<(?:li|dt|dd|td|th|caption)\b[^<>]*>", re.IGNORECASE)
@@ -181,6 +182,7 @@ def _heading_mark(match: re.Match[str]) -> str:
 
 def _strip_tags(text: str) -> str:
     if "<" in text:
+        text = _MARK_OF_A_NOTE.sub(GAP, text)
         # "10<sup>5</sup>" would read as 105.
         text = _POWER.sub(DAMAGE, text)
         text = _HEADING_TAG.sub(_heading_mark, text)
