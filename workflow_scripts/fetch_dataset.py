@@ -10,8 +10,7 @@ import argparse
 from sembench.core.errors import explained
 from sembench.core.progress import say
 from sembench.plan import Plan
-from sembench.plan.layout import DATA
-from sembench.sources import Site, fetch_dataset
+from sembench.sources import fetch_planned
 
 
 @explained
@@ -20,9 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset", help="data set of registry/datasets.yaml")
     given = parser.parse_args()
-    plan = Plan.of_job()
-    site = Site(root=plan.root, data=plan.root / DATA, mirror=plan.mirror)
-    fetch_dataset(plan.dataset(given.dataset), plan.entry(given.dataset), site, plan.scale.sources, say)
+    fetch_planned(Plan.of_job(), given.dataset, say)
 
 
 if __name__ == "__main__":

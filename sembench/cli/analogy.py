@@ -11,7 +11,6 @@ from sembench.cli.common import MirrorOption, ScaleOption, out, plan_of
 from sembench.core.errors import SembenchError
 from sembench.core.progress import say
 from sembench.plan import Plan
-from sembench.plan.layout import DATA
 from sembench.registry import project_root
 
 app = typer.Typer(no_args_is_help=True, help="Work off the requests to BabelNet that the word pairs need.")
@@ -84,14 +83,15 @@ def _words(plan: Plan) -> Any:
     from sembench.analogy.bats import read_bats, read_corrections
     from sembench.analogy.filters import lookups
     from sembench.analogy.rules import load_rules
-    from sembench.sources import Site, fetch_dataset
+    from sembench.sources import fetch_planned
 
     name = plan.used(plan.registry.made[PAIRS].inputs["bats"])
     if reason := plan.data_missing(name):
         raise SembenchError(f"the words cannot be had at scale {plan.name}: {reason}")
-    artifact, site = plan.dataset(name), Site(root=plan.root, data=plan.root / DATA, mirror=plan.mirror)
-    fetch_dataset(artifact, plan.entry(name), site, plan.scale.sources, say)
+    fetch_planned(plan, name, say)
     options: Any = plan.maker(PAIRS).config
     registry = plan.root / "registry"
-    pairs = read_bats(plan.root / artifact.folder, options.relations, read_corrections(registry / "corrections.tsv"))
+    pairs = read_bats(
+        plan.root / plan.dataset(name).folder, options.relations, read_corrections(registry / "corrections.tsv")
+    )
     return lookups(pairs, load_rules(registry / "relations.yaml"), options)

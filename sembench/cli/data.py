@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from sembench.cli.common import MirrorOption, ScaleOption, plan_of, show_table
-from sembench.plan.layout import DATA
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +17,7 @@ def datasets(scale: ScaleOption = "", mirror: MirrorOption = None) -> None:
     from sembench.sources import Site, verify_dataset
 
     plan = plan_of(scale, mirror)
-    site = Site(root=plan.root, data=plan.root / DATA, mirror=plan.mirror)
+    site = Site.of(plan)
     rows = []
     for key, entry in plan.registry.datasets.items():
         origins = ", ".join(dict.fromkeys(source.kind for source in entry.sources))

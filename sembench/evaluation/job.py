@@ -24,11 +24,10 @@ from sembench.encoders.transforms.base import State
 from sembench.evaluation.engine import FitStore, Fitting, MemoryFits, Request, score
 from sembench.evaluation.protocol import Protocol, Source
 from sembench.plan import Plan, Run, ScoreKey
-from sembench.plan.layout import DATA
 from sembench.registry.entries import split_readout, transform_of
 from sembench.results.records import Record, labelled
 from sembench.results.store import write_scores
-from sembench.sources import Site, fetch_dataset
+from sembench.sources import fetch_planned
 
 Say = Callable[[str], None]
 PRECISIONS = ("fp32", "bf16", "auto")
@@ -260,8 +259,7 @@ def ensure(plan: Plan, artifact: Artifact, say: Say) -> None:
     for each in artifact.inputs:
         ensure(plan, each, say)
     if artifact.kind == "dataset":
-        site = Site(root=plan.root, data=plan.root / DATA, mirror=plan.mirror)
-        fetch_dataset(artifact, plan.entry(artifact.name), site, plan.scale.sources, say)
+        fetch_planned(plan, artifact.name, say)
     elif artifact.kind == "made":
         say(f"making {artifact.name}")
         make_dataset(plan, artifact.name, say)

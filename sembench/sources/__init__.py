@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sembench.registry.available import availability
-from sembench.sources.fetch import fetch_dataset, verify_dataset
+from sembench.sources.fetch import fetch_dataset, fetch_planned, verify_dataset
 from sembench.sources.order import Site
 from sembench.sources.verify import FileState
 
-__all__ = ["FileState", "Site", "availability", "fetch_dataset", "verify_dataset"]
+__all__ = ["FileState", "Site", "availability", "fetch_dataset", "fetch_planned", "verify_dataset"]

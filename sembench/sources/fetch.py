@@ -7,7 +7,7 @@ import os.path
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -30,6 +30,9 @@ from sembench.sources.order import Order, Origin, Say, Site
 from sembench.sources.pypi import fetch_pypi
 from sembench.sources.url import fetch_url
 from sembench.sources.verify import FileState, Locks, state_of
+
+if TYPE_CHECKING:
+    from sembench.plan import Plan
 
 _log: Say = logging.getLogger(__name__).info
 
@@ -68,6 +71,15 @@ def fetch_dataset(
         (site.root / artifact.record).unlink(missing_ok=True)
         _fill(order, dataset, kinds)
         return seal(site.root, artifact, _facts(order, dataset, before))
+
+
+def fetch_planned(plan: Plan, name: str, say: Say = _log) -> dict[str, Any]:
+    """Fetch a data set from whatever its plan allows, as :func:`fetch_dataset` does.
+
+    Raises:
+        SembenchError: An unknown name, or no source could provide the files.
+    """
+    return fetch_dataset(plan.dataset(name), plan.entry(name), Site.of(plan), plan.scale.sources, say)
 
 
 def verify_dataset(artifact: Artifact, dataset: Dataset, site: Site) -> list[FileState]:

@@ -7,13 +7,17 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
+from sembench.plan.layout import DATA
 from sembench.registry.available import FIXTURES
 from sembench.registry.models import DataFile, SourceKind
 from sembench.sources.verify import PIECE, Facts, Locks, find_problem, is_pinned, measure
+
+if TYPE_CHECKING:
+    from sembench.plan import Plan
 
 Say = Callable[[str], None]
 
@@ -31,6 +35,11 @@ class Site:
     root: Path
     data: Path
     mirror: Path | None = None
+
+    @classmethod
+    def of(cls, plan: Plan) -> Site:
+        """Return where a plan has its data fetched."""
+        return cls(root=plan.root, data=plan.root / DATA, mirror=plan.mirror)
 
     @property
     def fixtures(self) -> Path:
