@@ -9,6 +9,7 @@ import typer
 
 from sembench.cli.common import MirrorOption, out, plan_of, show_table
 from sembench.core.progress import say
+from sembench.evaluation.named import score_named
 from sembench.registry.models import MetricUnit
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="print score records, one JSON object a line")] = False,
 ) -> None:
     """Score an encoder by the papers' protocol. What is missing is fetched; other output goes to standard error."""
-    # Heavy imports stay inside: listing and planning must answer at once.
-    from sembench.evaluation.job import score_named
-
     plan = plan_of(scale, mirror)
     records = score_named(plan, model, suite, readout, precision, say)
     if as_json:

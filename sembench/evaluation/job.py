@@ -1,36 +1,33 @@
-"""Scoring planned encoders, and any encoder that somebody names: data and model checked, scores sealed one by one."""
+"""Scoring planned encoders: data and model checked, scores sealed one by one; and making what a score needs."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.numpy import load_file, save_file
 
 from sembench.core.artifact import Artifact, alone, opened, seal
-from sembench.core.errors import SembenchError, unknown
+from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
 from sembench.data.build import make_dataset
 from sembench.data.frames import read_examples
 from sembench.encoders.backbones import make_backbone
 from sembench.encoders.devices import pick_device
-from sembench.encoders.folder import Encoder, load_encoder
-from sembench.encoders.transformer import read_entry, set_precision
+from sembench.encoders.folder import load_encoder
+from sembench.encoders.transformer import set_precision
 from sembench.encoders.transforms.base import State
-from sembench.evaluation.engine import FitStore, Fitting, MemoryFits, Request, score
+from sembench.evaluation.engine import FitStore, Fitting, Request, score
 from sembench.evaluation.protocol import Protocol, Source
 from sembench.plan import Plan, Run, ScoreKey
 from sembench.registry.entries import split_readout, transform_of
-from sembench.results.records import Record, labelled
+from sembench.results.records import labelled
 from sembench.results.store import write_scores
 from sembench.sources import fetch_planned
 
 Say = Callable[[str], None]
-PRECISIONS = ("fp32", "bf16", "auto")
 
 
 # ------------------------------------------------------------------------------------------------- planned encoders
@@ -52,7 +49,7 @@ def score_run(plan: Plan, run: Run, keys: Sequence[ScoreKey], threads: int = 0) 
     labels = {"device": pick_device().type, "precision": precision}
     by_place = {(key.readout, key.suite, key.task): plan.score(key) for key in missing}
     try:
-        for found in score(encoder, list(_requests(plan, missing)), _Fits(plan, missing)):
+        for found in score(encoder, list(requests(plan, missing)), _Fits(plan, missing)):
             request = found.request
             artifact = by_place[request.readout, request.suite, request.task]
             records = labelled(found.records, run.id, run.variant, run.seed, **labels)
@@ -61,7 +58,7 @@ def score_run(plan: Plan, run: Run, keys: Sequence[ScoreKey], threads: int = 0) 
         raise SembenchError(f"run {run.id}: {error}") from None
 
 
-def _requests(plan: Plan, keys: Iterable[ScoreKey]) -> Iterator[Request]:
+def requests(plan: Plan, keys: Iterable[ScoreKey]) -> Iterator[Request]:
     """Yield requests; those on one task share its protocol, so that its data are read once."""
     protocols: dict[tuple[str, str], Protocol[Any]] = {}
     for key in keys:
@@ -139,113 +136,7 @@ class _Fits(FitStore):
                 seal(self.plan.root, artifact)
 
 
-# ------------------------------------------------------------------------------------------------- named encoders
-
-
-@dataclass(frozen=True)
-class _Named:
-    name: str
-    folder: Path
-    variant: str
-    seed: int = 0
-
-
-def score_named(
-    plan: Plan, model: str, suites: Sequence[str], readouts: Sequence[str] | None, precision: str, say: Say
-) -> list[Record]:
-    """Return score records of an encoder under suites; nothing is kept.
-
-    Args:
-        plan: the scale that decides which sources may be used.
-        model: a model folder, or the name of a backbone, a run, or a variant.
-        suites: names of suites; tasks whose data cannot be had are left out and said so.
-        readouts: read-outs; the encoder's own if none.
-        precision: ``fp32``, ``bf16`` or ``auto``.
-        say: receives one-line messages about progress.
-
-    Raises:
-        SembenchError: an unknown name, or nothing to score on.
-    """
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS, "what scoring offers")
-    places = [place for suite in dict.fromkeys(suites) for place in _available(plan, suite, say)]
-    named = _folder(plan, model, say)
-    encoder = load_encoder(named.folder)
-    used = set_precision(encoder, precision)
-    chosen = list(readouts or [_own_readout(named, say)])
-    for readout in chosen:
-        _check_readout(plan, encoder, readout, named.name)
-    for data in dict.fromkeys([plan.task(*place).data for place in places] + _fitted_on(plan, chosen)):
-        ensure(plan, plan.data(data), say)
-    keys = [ScoreKey(named.name, readout, suite, task) for readout in chosen for suite, task in places]
-    say(f"scoring {named.name} on {', '.join(dict.fromkeys(suites))} under {', '.join(chosen)}")
-    found = [record for each in score(encoder, list(_requests(plan, keys)), MemoryFits()) for record in each.records]
-    return labelled(found, named.name, named.variant, named.seed, pick_device().type, used)
-
-
-def _own_readout(named: _Named, say: Say) -> str:
-    """Return the read-out that a model folder is made for, and say why where it is not one of this project's."""
-    entry = read_entry(named.folder)
-    readout = str(entry.get("readout", "mean"))
-    if why := entry.get("why"):
-        say(f"{named.name} is read out by {readout}: {why}")
-    return readout
-
-
-def _check_readout(plan: Plan, encoder: Encoder, readout: str, name: str) -> None:
-    base, transform = split_readout(readout)
-    if base not in encoder.readouts:
-        raise unknown("read-out", base, encoder.readouts, f"what {name} offers")
-    if transform and transform not in plan.registry.transforms:
-        raise unknown("transform", transform, plan.registry.transforms, "registry/transforms.yaml")
-
-
-def _fitted_on(plan: Plan, readouts: Iterable[str]) -> list[str]:
-    names = [name for readout in readouts if (name := split_readout(readout)[1])]
-    return [plan.used(on) for name in names if (on := plan.registry.transforms[name].fitted_on) != "task"]
-
-
-def _available(plan: Plan, suite: str, say: Say) -> list[tuple[str, str]]:
-    """Return the tasks of a suite whose data can be had."""
-    if suite not in plan.suites:
-        raise unknown("suite", suite, plan.suites, "registry/suites.yaml")
-    missing = {name: plan.data_missing(task.data) for name, task in plan.suites[suite].items()}
-    for name, reason in missing.items():
-        if reason:
-            say(f"task {name} is left out: {reason}")
-    kept = [(suite, name) for name, reason in missing.items() if not reason]
-    if not kept:
-        raise SembenchError(f"no task of suite '{suite}' can be scored: {next(iter(missing.values()))}")
-    return kept
-
-
-def _folder(plan: Plan, model: str, say: Say) -> _Named:
-    """Return the name and the model folder of what the user named; a backbone is fetched and built if need be."""
-    if Path(model).is_dir():
-        return _Named(Path(model).resolve().name, Path(model), Path(model).resolve().name)
-    if model in plan.registry.backbones:
-        name = plan.used(model)
-        if reason := plan.backbone_missing(name):
-            raise SembenchError(f"backbone '{name}' cannot be built at scale {plan.name}: {reason}")
-        ensure(plan, plan.backbone(name), say)
-        return _Named(name, opened(plan.root, plan.backbone(name)), name)
-    if model in plan.registry.variants:
-        run = plan.runs_of(model)[0]
-        if len(plan.runs_of(model)) > 1:
-            say(f"{model} has {len(plan.runs_of(model))} runs, one a seed; scoring {run.id}")
-    elif "." in model and model.partition(".")[0] in plan.registry.variants:
-        run = plan.run(model)
-    else:
-        known = [*plan.registry.backbones, *plan.registry.variants]
-        raise unknown("model", model, known, "the registry, and no folder of that name exists")
-    if not run.trained:
-        if reason := plan.missing(run.variant):
-            raise SembenchError(f"'{model}' cannot be had at scale {plan.name}: {reason}")
-        ensure(plan, run.artifact, say)
-    elif not (plan.root / run.artifact.record).is_file():
-        made = f"snakemake {run.artifact.record} --cores 2 --config scale={plan.name}"
-        raise SembenchError(f"run '{run.id}' is not trained yet; train it with: {made}")
-    return _Named(run.id, opened(plan.root, run.artifact), run.variant, run.seed)
+# ------------------------------------------------------------------------------------------- what is not there yet
 
 
 def ensure(plan: Plan, artifact: Artifact, say: Say) -> None:

@@ -49,14 +49,35 @@ def sembench(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     load_registry.cache_clear()
 
 
-def test_the_entry_point_runs_and_loads_nothing_heavy(home: Path) -> None:
+MISTAKES = {
+    "score minilmm": "did you mean 'minilm'?",
+    "score minilm --suite stss": "suite 'stss' is not in registry/suites.yaml; did you mean 'sts'?",
+    "score minilm --readout meen": "read-out 'meen' is not in what minilm offers; did you mean 'mean'?",
+    "score registry --readout meen": "read-out 'meen' is not in registry/readouts.yaml; did you mean 'mean'?",
+    "score minilm --readout mean.whitening_tsk": "did you mean 'whitening_task'?",
+    "score minilm --readout mean.": "transform '' is not in registry/transforms.yaml",
+    "score minilm --precision fp23": "did you mean 'fp32'?",
+    "score minilm --scale ful": "did you mean 'full'?",
+}
+
+
+def test_the_entry_point_runs_and_no_mistake_waits_for_heavy_libraries(home: Path) -> None:
     env = {**os.environ, "SEMBENCH_ROOT": str(home), "PYTHONPATH": str(ROOT)}
     code = (
-        "import sys; sys.argv = ['sembench', 'ls', 'scales']\ntry:\n    from sembench.cli import main; main()\n"
-        "except SystemExit: print('torch' in sys.modules, 'pandas' in sys.modules)"
+        "import sys; from sembench.cli import main\n"
+        "for line in sys.argv[1:]:\n"
+        "    sys.argv = ['sembench', *line.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: print(end.code)\n"
+        "print(*{'torch', 'pandas', 'numpy', 'transformers'} & set(sys.modules), 'loaded')"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "False False", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code, "ls scales", *MISTAKES], env=env, cwd=home, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "loaded", done.stderr
+    assert done.stdout.splitlines()[-1 - len(MISTAKES) : -1] == ["2"] * len(MISTAKES)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert all(sentence in error for sentence, error in zip(MISTAKES.values(), errors, strict=True)), errors
     module = subprocess.run(
         [sys.executable, "-m", "sembench", "ls", "nothing"], env=env, capture_output=True, text=True
     )
