@@ -23,6 +23,7 @@ class StaticEncoder:
 
     kind = "static"
     readouts = ("mean",)
+    notes: tuple[str, ...] = ()
 
     def __init__(self, vectors: NDArray[np.float32], vocabulary: dict[str, int], lowercase: bool) -> None:
         self.vectors = vectors
@@ -53,6 +54,7 @@ class PackagedUSE:
 
     kind = "use"
     readouts = ("mean",)
+    notes: tuple[str, ...] = ()
     _batch = 256
 
     def __init__(self) -> None:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.utils import logging as transformers_logging
@@ -22,9 +21,11 @@ from sembench.core.errors import SembenchError, unknown
 from sembench.core.files import atomic_path
 from sembench.encoders.convert.base import HIDDEN, POOLER
 from sembench.encoders.devices import autocast, pick_device, resolve_precision
+from sembench.encoders.door import door
 from sembench.encoders.foreign import FOLDERS_OWN, folders_own, foreign_entry
 from sembench.encoders.heads import head_from, load_heads
 from sembench.encoders.readouts import NEEDS_ALL_LAYERS, read_out
+from sembench.encoders.tokens import Tokens, foreign_tokens, own_tokens
 from sembench.encoders.weights import tensors_below
 from sembench.plan.layout import ENTRY
 
@@ -33,47 +34,9 @@ transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
 
 Vectors = NDArray[np.float32]
+_UNSUPPORTED = ", which is not supported; take an encoder such as BERT, RoBERTa, MPNet or ModernBERT"
 # Tokens of a forward pass, padding included. Larger batches gain nothing on a processor; a GPU wants more.
 TOKEN_BUDGET = {"cpu": 4096, "cuda": 65536}
-
-
-class Tokens:
-    """A folder's tokenizer: sentences to word-piece ids, specials included.
-
-    Args:
-        tokenizer: the fast tokenizer.
-        limit: longest row that the encoder takes.
-        pad: id that fills short rows.
-        lowercase: sentences are lower-cased before the tokenizer sees them.
-        prompt: text before every sentence.
-    """
-
-    def __init__(
-        self, tokenizer: Tokenizer, limit: int, pad: int, *, lowercase: bool = False, prompt: str = ""
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._tokenizer.no_padding()
-        self.limit = limit
-        self.pad = pad
-        self.lowercase = lowercase
-        self.prompt = prompt
-
-    def __call__(self, sentences: Sequence[str], max_length: int | None = None) -> list[list[int]]:
-        """Return the ids of each sentence, cut to ``max_length`` (the encoder's limit if none is given)."""
-        texts = [f"{self.prompt}{sentence}" for sentence in sentences]
-        self._tokenizer.enable_truncation(min(max_length or self.limit, self.limit))
-        encodings = self._tokenizer.encode_batch_fast([text.lower() for text in texts] if self.lowercase else texts)
-        return [encoding.ids for encoding in encodings]
-
-    def padded(self, rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return ids and attention mask of shape (rows, longest row)."""
-        longest = max(len(row) for row in rows)
-        ids = torch.full((len(rows), longest), self.pad, dtype=torch.long)
-        mask = torch.zeros((len(rows), longest), dtype=torch.long)
-        for index, row in enumerate(rows):
-            ids[index, : len(row)] = torch.tensor(row, dtype=torch.long)
-            mask[index, : len(row)] = 1
-        return ids.to(device), mask.to(device)
 
 
 def budgeted(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -94,16 +57,18 @@ class TransformerEncoder(nn.Module):
         model: a model of transformers.
         tokens: its tokenizer.
         heads: name of a read-out -> the layer that gives it; the layer's ``base`` names the read-out that it takes.
+        notes: what whoever uses it should know.
     """
 
     kind = "transformer"
 
-    def __init__(self, model: Any, tokens: Tokens, heads: dict[str, nn.Module]) -> None:
+    def __init__(self, model: Any, tokens: Tokens, heads: dict[str, nn.Module], notes: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.model = model
         self.config: Any = model.config
         self.tokens = tokens
         self.heads = nn.ModuleDict(heads)
+        self.notes = notes
         self.precision = "fp32"
 
     @property
@@ -171,26 +136,29 @@ def load_transformer(folder: Path, entry: dict[str, Any], dropout: float | None 
         SembenchError: a file or a weight is missing or left over, or the folder is of a sort that is not supported.
     """
     place = folder / str(entry.get("transformer", ""))
-    pooler = bool(entry.get("pooler"))
-    try:
-        model = _model(place, pooler, dropout)
-        tokens = _tokens(place, entry, model)
-    except SembenchError:
-        raise
-    except Exception as error:  # of whichever library: the user sees one sentence that names the folder
-        reason = " ".join(str(error).split())[:300]
-        raise SembenchError(f"{place} cannot be loaded as a transformer ({type(error).__name__}: {reason})") from error
-    heads: dict[str, nn.Module] = {POOLER: _Pooler(model.pooler)} if pooler else {}
-    heads |= _heads(place, entry, model.config.hidden_size)
-    if "layers" in entry:
-        heads[FOLDERS_OWN] = folders_own(folder, entry, model.config.hidden_size)
-    return TransformerEncoder(model, tokens, heads).to(pick_device()).eval()
+    with door(folder):
+        model, unused = _model(place, bool(entry.get("pooler")), dropout)
+        limit = _limit(model)
+        foreign = bool(entry.get("foreign"))
+        tokens = foreign_tokens(place, entry, model, limit) if foreign else own_tokens(place, model.config, limit)
+        pooler = getattr(model, POOLER, None) if entry.get("pooler") else None
+        heads: dict[str, nn.Module] = {POOLER: _Pooler(pooler)} if pooler is not None else {}
+        heads |= _heads(place, entry, model.config.hidden_size)
+        if "layers" in entry:
+            heads[FOLDERS_OWN] = folders_own(folder, entry, model.config.hidden_size)
+        used = tuple(f"{kind}." for kind in dict(entry.get("heads") or {}).values())
+        notes = _notes([name for name in unused if not name.startswith(used)])
+        return TransformerEncoder(model, tokens, heads, notes).to(pick_device()).eval()
 
 
-def _model(folder: Path, pooler: bool, dropout: float | None) -> Any:
+def _model(folder: Path, pooler: bool, dropout: float | None) -> tuple[Any, list[str]]:
+    """Return the model, and the weights of the folder that it does not use."""
     config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if config.is_encoder_decoder:
-        raise SembenchError(f"{folder}: models of type '{config.model_type}' have a decoder and are not supported")
+        raise SembenchError(f"{folder}: models of type '{config.model_type}' have a decoder{_UNSUPPORTED}")
+    _check_positions(folder, config)
+    if getattr(config, "quantization_config", None):
+        raise SembenchError(f"{folder} holds quantised weights, which are not supported; save the model dequantised")
     if dropout is not None:
         _set_dropout(config, dropout)
     kind = AutoModel._model_mapping[type(config)]
@@ -203,17 +171,24 @@ def _model(folder: Path, pooler: bool, dropout: float | None) -> Any:
         trust_remote_code=False,
         dtype=torch.float32,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # found below, with names
         **options,
     )
     needed = [name for name in info["missing_keys"] if pooler or not name.startswith("pooler.")]
     if needed:
         raise SembenchError(f"{folder} lacks the weights {sorted(needed)[:3]}; restore the file or build it again")
+    if info["mismatched_keys"]:
+        name, found, wanted = min(info["mismatched_keys"])
+        raise SembenchError(
+            f"{folder} holds {name} of shape {tuple(found)} where its config.json says {tuple(wanted)}; restore the "
+            "config.json that belongs to the weights"
+        )
     if lost := _lost(model, info["unexpected_keys"]):
         raise SembenchError(
             f"{folder} holds the weights {lost[:3]}, which an encoder of its config.json does not have; "
             "restore the config.json that belongs to them, or merge adapters into the encoder first"
         )
-    return model
+    return model, sorted(info["unexpected_keys"])
 
 
 def _lost(model: Any, names: Sequence[str]) -> list[str]:
@@ -228,26 +203,13 @@ def _lost(model: Any, names: Sequence[str]) -> list[str]:
     )
 
 
-def _tokens(folder: Path, entry: dict[str, Any], model: Any) -> Tokens:
-    limits = [_limit(folder, model)]
-    if entry.get("foreign"):
-        from transformers import AutoTokenizer
-
-        # Its settings may say more than its tokenizer.json, which older folders do not even have.
-        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        if not hasattr(loaded, "backend_tokenizer"):
-            raise SembenchError(f"{folder}: its tokenizer is not a fast one; save it again with a tokenizer.json")
-        tokenizer = loaded.backend_tokenizer
-        limits += [int(entry.get("max_length") or loaded.model_max_length)]
-    else:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return Tokens(
-        tokenizer,
-        min(limits),
-        model.config.pad_token_id or 0,
-        lowercase=bool(entry.get("lowercase")),
-        prompt=str(entry.get("prompt") or ""),
-    )
+def _notes(unused: Sequence[str]) -> tuple[str, ...]:
+    """Return what is to be said of weights that are there and not used: heads of other tasks."""
+    names = [name for name in unused if not name.endswith("position_ids")]
+    if not names:
+        return ()
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (f"the weights {', '.join(names[:3])}{more} belong to no part of the encoder and are not used",)
 
 
 def _heads(folder: Path, entry: dict[str, Any], width: int) -> dict[str, nn.Module]:
@@ -272,14 +234,18 @@ class _Pooler(nn.Module):
         return result
 
 
-def _limit(folder: Path, model: Any) -> int:
-    """Return the longest sequence: RoBERTa and its kin number positions from after the padding id."""
-    longest = getattr(model.config, "max_position_embeddings", None)
-    if not isinstance(longest, int):
+def _check_positions(folder: Path, config: Any) -> None:
+    longest = getattr(config, "max_position_embeddings", None)
+    if not isinstance(longest, int) or longest < 1:
         raise SembenchError(
-            f"{folder}: models of type '{model.config.model_type}' are not supported, since their config.json "
-            "does not say how many positions they have"
+            f"{folder}: the config.json of a model of type '{config.model_type}' does not say how many positions it "
+            f"has{_UNSUPPORTED}"
         )
+
+
+def _limit(model: Any) -> int:
+    """Return the longest sequence: RoBERTa and its kin number positions from after the padding id."""
+    longest: int = model.config.max_position_embeddings
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     first = getattr(table, "padding_idx", None)
     return longest if first is None else longest - first - 1

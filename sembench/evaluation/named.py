@@ -96,6 +96,8 @@ def _scored(
         _check_readout(plan, readout, named, encoder.readouts)
     if not readouts and (why := entry.get("why")):
         say(f"{named.name} is read out by {chosen[0]}: {why}")
+    for note in encoder.notes:
+        say(f"{named.name}: {note}")
     for data in dict.fromkeys([plan.task(*place).data for place in places] + _fitted_on(plan, chosen)):
         ensure(plan, plan.data(data), say)
     used = set_precision(encoder, precision)

@@ -106,9 +106,11 @@ def test_older_folders_keep_their_parts_elsewhere(plain: Path, tmp_path: Path) -
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
     encoder, readout = own(folder)
-    assert readout == "cls" and encoder.tokens.limit == 16 and encoder.tokens.lowercase
-    expected = SentenceTransformer(str(folder), device="cpu").encode(SENTENCES)
-    np.testing.assert_allclose(encoder.encode(SENTENCES, ["cls"])["cls"], expected, atol=1e-5)
+    assert readout == "cls" and encoder.tokens.limit == 16
+    assert read_entry(folder)["why"] == "modules.json says cls, at most 16 tokens, lower-cased"
+    texts = [*SENTENCES, *(text.upper() for text in SENTENCES)]
+    expected = SentenceTransformer(str(folder), device="cpu").encode(texts)
+    np.testing.assert_allclose(encoder.encode(texts, ["cls"])["cls"], expected, atol=1e-5)
 
 
 def edited(folder: Path, name: str, **changes: Any) -> None:
@@ -272,7 +274,7 @@ def test_code_in_a_folder_never_runs(plain: Path, tmp_path: Path, monkeypatch: p
     (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w')\nclass Config: pass\nclass Model: pass\n")
     edited(folder, "config.json", model_type="evil", auto_map={"AutoConfig": "evil.Config", "AutoModel": "evil.Model"})
     monkeypatch.setattr("builtins.input", lambda *_: "y")
-    with pytest.raises(SembenchError, match="cannot be loaded as a transformer"):
+    with pytest.raises(SembenchError, match="need the code in their folder, which is never run"):
         load_encoder(folder)
     edited(folder, "config.json", model_type="bert")
     assert load_encoder(folder).readouts
@@ -282,15 +284,22 @@ def test_code_in_a_folder_never_runs(plain: Path, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda f: (f / "config.json").write_text("{"), "cannot be loaded as a transformer"),
+        (lambda f: (f / "config.json").write_text("{"), r"config\.json is not valid JSON"),
         (lambda f: (f / "config.json").unlink(), "is not a model folder"),
         (
             lambda f: (f / "model.safetensors").write_bytes(b"version https://git-lfs"),
-            r"model\.safetensors cannot be read",
+            r"model\.safetensors is a Git LFS pointer, not the file; fetch it with: git lfs pull",
         ),
-        (lambda f: (f / "model.safetensors").unlink(), "cannot be loaded as a transformer"),
-        (lambda f: (f / "config.json").write_text('{"model_type": "t5"}'), "have a decoder and are not supported"),
-        (lambda f: edited(f, "config.json", vocab_size=7), "cannot be loaded as a transformer"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"version"), r"model\.safetensors cannot be read"),
+        (
+            lambda f: (f / "model.safetensors").unlink(),
+            r"cannot be loaded \(OSError: .*no file named model\.safetensors",
+        ),
+        (lambda f: (f / "config.json").write_text('{"model_type": "t5"}'), "have a decoder, which is not supported"),
+        (
+            lambda f: edited(f, "config.json", vocab_size=7),
+            r"holds embeddings\.word_embeddings\.weight of shape \(\d+, 32\) where its config\.json says \(7, 32\)",
+        ),
         (lambda f: (f / "encoder.json").write_text("[]"), r"encoder\.json is not a JSON object"),
         (lambda f: (f / "encoder.json").write_text("{"), r"encoder\.json is not valid JSON"),
         (lambda f: (f / "encoder.json").write_text('{"kind": "statik"}'), "did you mean 'static'"),

@@ -39,7 +39,7 @@ class Copy(TransformerConverter):
             SembenchError: a file is missing, or there is no pooler although ``pooler: true`` says so.
         """
         from sembench.encoders.heads import save_heads
-        from sembench.encoders.weights import has_pooler
+        from sembench.encoders.weights import has_pooler, tensor_names
 
         source = source or Path()
         for name in _NEEDED:
@@ -50,7 +50,7 @@ class Copy(TransformerConverter):
             _link(source / _SETTINGS, target / _SETTINGS)
         else:
             write_json(target / _SETTINGS, {})  # an empty one says the same as none
-        if config.pooler and not has_pooler(target):
+        if config.pooler and not has_pooler(tensor_names(target)):
             raise SembenchError(
                 f"{source / 'model.safetensors'} holds no pooler; remove 'pooler: true' from its entry in "
                 "registry/backbones.yaml"
