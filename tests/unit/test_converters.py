@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +23,13 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file
 from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel
 
+from sembench.core.artifact import opened
 from sembench.core.errors import SembenchError
 from sembench.core.plugin import CONVERTERS
 from sembench.encoders.backbones import build_backbone
 from sembench.encoders.folder import load_encoder
+from sembench.evaluation.job import ensure
+from sembench.plan import Plan
 from tests.conftest import ROOT
 
 BACKBONES = yaml.safe_load((ROOT / "registry/backbones.yaml").read_text())
@@ -169,3 +177,37 @@ def test_unequal_words_and_vectors(tmp_path: Path) -> None:
     pd.DataFrame({"index": ["a", "b"]}).to_parquet(tmp_path / "glove_6B_index.parquet")
     with pytest.raises(SembenchError, match="2 words but 3 vectors"):
         build({"kind": "glove_npy", "lowercase": True}, tmp_path, tmp_path / "toy")
+
+
+# -------------------------------------------------------------------------------------- others on the same data folder
+
+
+def test_whoever_the_umask_lets_read_can_read_a_model_folder(smoke_backbones: Path, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        drawn = build(BACKBONES["smoke_bert"]["convert"], ROOT / "tests/fixtures/words", tmp_path / "drawn")
+        vectors = build(BACKBONES["smoke_glove"]["convert"], ROOT / "tests/fixtures/words", tmp_path / "vectors")
+        copied = build({"kind": "copy"}, shutil.copytree(drawn, tmp_path / "source"), tmp_path / "copied")
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for folder in (drawn, vectors, copied) for path in folder.iterdir()}
+    assert set(modes.values()) == {0o640}, modes
+    # Files that others are to read come from one place, which asks the umask.
+    files = [path for path in (ROOT / "sembench").rglob("*.py") if re.search("mkstemp|NamedTemp", path.read_text())]
+    assert [path.name for path in files] == ["files.py"]
+
+
+def test_two_at_once_on_an_empty_data_folder_build_once(registry_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, both, built = Plan("smoke", root=registry_copy), threading.Barrier(2), []
+
+    def build_slowly(name: str, *rest: Any) -> None:
+        built.append(name)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.2)  # a second one that is let in comes before the first has written anything
+        build_backbone(name, *rest)
+
+    monkeypatch.setattr("sembench.encoders.backbones.build_backbone", build_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: ensure(plan, plan.backbone("smoke_glove"), print), range(2)))
+    assert built == ["smoke_glove"]
+    assert load_encoder(opened(plan.root, plan.backbone("smoke_glove"))).readouts == ("mean",)
