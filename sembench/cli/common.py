@@ -33,8 +33,10 @@ def plan_of(scale: str = "", mirror: Path | None = None) -> Plan:
 
 
 def show_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table. Cells are text, not markup: "[e1; e2]" keeps its brackets."""
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    """Print a table. Cells and headings are text, not markup: "[e1; e2]" keeps its brackets."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column))
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(width=None if sys.stdout.isatty() else 200).print(table)

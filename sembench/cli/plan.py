@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -116,8 +117,11 @@ def show_plan(
     needs = [plan.view(key).needs for key in keys]
     scores = list(dict.fromkeys(key for need in needs for key in need.scores))
     runs = list(dict.fromkeys([key.run for key in scores] + [run for need in needs for run in need.runs]))
-    open_runs = {key.run for key in plan.unscored(scores)}
-    show_table(("run", "kind", "state"), ((run, _kind(plan.run(run)), _state(plan, run, open_runs)) for run in runs))
+    wanted, lacking = {key.run for key in scores}, {key.run for key in plan.unscored(scores)}
+    states = {
+        run: "scored" if run in wanted - lacking else _state(plan.root, plan.run(run), run in wanted) for run in runs
+    }
+    show_table(("run", "kind", "state"), ((run, _kind(plan.run(run)), state) for run, state in states.items()))
     missing = [(key, plan.view(key).missing) for key in keys if plan.view(key).missing]
     missing += [pair for key in keys for pair in _rows_missing(plan, key)]
     if missing:
@@ -136,10 +140,11 @@ def _kind(run: Run) -> str:
     return f"train, {steps or 'all'} steps" if run.training else "untouched"
 
 
-def _state(plan: Plan, run: str, open_runs: set[str]) -> str:
-    if run not in open_runs:
-        return "scored"
-    return "ready to score" if (plan.root / plan.run(run).artifact.record).is_file() else "open"
+def _state(root: Path, run: Run, wanted: bool) -> str:
+    """Return the state of a run that lacks scores, or of which none is wanted: a figure may show its training."""
+    if not (root / run.artifact.record).is_file():
+        return "open"
+    return "ready to score" if wanted else "trained"
 
 
 def path(

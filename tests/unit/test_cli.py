@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sembench.cli import main
+from sembench.cli.common import show_table
 from sembench.plan import Plan
 from sembench.registry import load_registry
 from tests.conftest import DATA, ROOT, copy_project
@@ -103,6 +105,14 @@ def test_what_looks_like_markup_is_printed_as_it_is(sembench) -> None:
     assert "BERT base on DSBATS4CL, [e1; e2]" in said.out
 
 
+def test_neither_is_what_a_heading_or_an_error_says(sembench, capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(("[b]name[/b]", "[/]"), [("[red]x", "[/red]")])
+    assert capsys.readouterr().out.split() == ["[b]name[/b]", "[/]", "[red]x", "[/red]"]
+    assert (
+        "model '[bold]x[/bold]' is not in the registry" in sembench("score", "[bold]x[/bold]", "--scale", "smoke").err
+    )
+
+
 def test_show_says_where_every_value_is_from(sembench) -> None:
     said = sembench("show", "unsup_simcse_distilbert", "--scale", "demo")
     assert said.code == 0, said.err
@@ -121,6 +131,19 @@ def test_plan_says_what_is_open_and_what_stays_missing(sembench) -> None:
     assert "not built yet" in said.out
     # Tables that show a data set have a plan too.
     assert sembench("plan", "analogy_table_2", "--scale", "demo").code == 0
+
+
+def test_plan_tells_what_is_scored_from_what_is_not_even_trained(sembench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def states(name: str) -> set[str]:
+        lines = sembench("plan", name, "--scale", "demo").out.split("\n\n")[0].splitlines()[1:]
+        return {re.split(r"  +", line.strip())[-1] for line in lines if ".s42." in line}
+
+    # Some views show the training of runs and no score of them.
+    assert states("analogy_figure_loss") == {"open"}
+    assert states("simcse_table_5") == {"open"}
+    # Scores of other suites than those of the table do not count.
+    monkeypatch.setattr(Plan, "unscored", lambda self, keys: [key for key in keys if key.suite != "sts"])
+    assert states("simcse_table_5") == {"scored"}
 
 
 def test_path_finds_things_by_name(sembench, home: Path) -> None:
