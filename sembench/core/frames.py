@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from sembench.core.lazy import pd
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+_ROWS_AT_ONCE = 50_000
 
 
 def read_frame(path: Path, columns: Iterable[str] = ()) -> DataFrame:
@@ -39,3 +42,24 @@ def write_table(frame: DataFrame, path: Path) -> None:
     """Write a frame without its index atomically as text: csv, or with TABs where the name ends in ``.tsv``."""
     with atomic_path(path) as temporary:
         frame.to_csv(temporary, sep="\t" if path.suffix == ".tsv" else ",", index=False)
+
+
+def write_rows(rows: Iterable[Sequence[str]], path: Path, columns: Sequence[str]) -> int:
+    """Write rows of text atomically as parquet, in pieces: there may be more of them than memory should hold.
+
+    Returns:
+        The number of rows. With none, no file is written, and one that was there before stays.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = pa.schema([(column, pa.string()) for column in columns])
+    waiting, written = iter(rows), 0
+    if not (piece := list(itertools.islice(waiting, _ROWS_AT_ONCE))):
+        return 0
+    with atomic_path(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
+        while piece:
+            writer.write_table(pa.table(dict(zip(columns, zip(*piece, strict=True), strict=True)), schema=schema))
+            written += len(piece)
+            piece = list(itertools.islice(waiting, _ROWS_AT_ONCE))
+    return written

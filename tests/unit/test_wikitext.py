@@ -724,7 +724,7 @@ def test_make_drops_duplicates_also_across_files(tmp_path: Path) -> None:
 
 def test_make_writes_in_pieces(tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make(small.parent, tmp_path / "whole")[1]
-    monkeypatch.setattr("sembench.data.make.wikipedia._ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("sembench.core.frames._ROWS_AT_ONCE", 3)
     assert make(small.parent, tmp_path / "pieces")[1] == whole
 
 

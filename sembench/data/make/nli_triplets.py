@@ -9,11 +9,9 @@ the record says how many of its rows these data explain.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -22,14 +20,10 @@ from sembench.core.frames import write_parquet
 from sembench.core.lazy import np
 from sembench.core.schema import Strict
 from sembench.data.maker import Maker, Say, only_file
-from sembench.data.readers.nli import Judged, Label, read_inference
+from sembench.data.premises import KEYS, NORMALISE, Choice, Normalise, Premise, choose, group
+from sembench.data.readers.nli import read_inference
 from sembench.data.readers.nli_csv import read_triplets
 from sembench.data.triplets import COLUMNS, Triplet, anchor_facts, triplet_frame
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-Normalise = Literal["none", "spaces", "case", "letters"]
 
 
 class NliTriplets(Maker):
@@ -43,14 +37,10 @@ class NliTriplets(Maker):
             "one", description="one: a triplet for each premise; all: one for each hypothesis that it entails"
         )
         contradictions: Literal["one", "all"] = Field("one", description="all: a triplet for each of them")
-        choose: Literal["random", "first"] = Field("random", description="which one, where one of several is used")
+        choose: Choice = Field("random", description="which one, where one of several is used")
         seed: int = Field(0, ge=0)
         require_all_labels: bool = Field(False, description="leave out premises that have no neutral hypothesis")
-        normalise: Normalise = Field(
-            "none",
-            description="premises are the same if equal: none: as they are; spaces: but for white space; case: and for "
-            "capitals; letters: in letters and digits",
-        )
+        normalise: Normalise = Field("none", description=NORMALISE)
 
     roles = ("snli",)
     optional_roles = ("mnli", "official")
@@ -83,53 +73,15 @@ class NliTriplets(Maker):
         return facts
 
 
-@dataclass
-class Premise:
-    """A premise as it first occurs, and its hypotheses by label, in the order of the data."""
-
-    text: str
-    hypotheses: dict[Label, list[str]] = field(
-        default_factory=lambda: {"entailment": [], "neutral": [], "contradiction": []}
-    )
-
-    @property
-    def has_both(self) -> bool:
-        """Whether a triplet can be made."""
-        return bool(self.hypotheses["entailment"] and self.hypotheses["contradiction"])
-
-
-def group(pairs: Sequence[Judged], normalise: Normalise) -> dict[str, Premise]:
-    """Return the premises of judged pairs, in order of first occurrence, by their normalised text."""
-    key = KEYS[normalise]
-    premises: dict[str, Premise] = {}
-    for pair in pairs:
-        premise = premises.setdefault(key(pair.premise), Premise(pair.premise))
-        premise.hypotheses[pair.label].append(pair.hypothesis)
-    return premises
-
-
-KEYS: Mapping[Normalise, Callable[[str], str]] = {
-    "none": str,
-    "spaces": lambda text: " ".join(text.split()),
-    "case": lambda text: " ".join(text.lower().split()),
-    "letters": lambda text: re.sub(r"[\W_]+", "", text.lower()),
-}
-
-
 def _triplets(premises: Mapping[str, Premise], config: NliTriplets.Config) -> Iterator[Triplet]:
     generator = np.random.Generator(np.random.PCG64(config.seed))
     for premise in premises.values():
         if not premise.has_both or (config.require_all_labels and not premise.hypotheses["neutral"]):
             continue
         entailed, opposed = premise.hypotheses["entailment"], premise.hypotheses["contradiction"]
-        for positive in entailed if config.per_premise == "all" else [_one(entailed, config, generator)]:
-            for negative in opposed if config.contradictions == "all" else [_one(opposed, config, generator)]:
+        for positive in entailed if config.per_premise == "all" else [choose(entailed, config.choose, generator)]:
+            for negative in opposed if config.contradictions == "all" else [choose(opposed, config.choose, generator)]:
                 yield Triplet(premise.text, positive, negative)
-
-
-def _one(texts: list[str], config: NliTriplets.Config, generator: Generator) -> str:
-    first = config.choose == "first" or len(texts) == 1
-    return texts[0] if first else texts[int(generator.integers(len(texts)))]
 
 
 def _premise_facts(premises: Mapping[str, Premise]) -> dict[str, int]:

@@ -6,22 +6,18 @@ Stands in for SimCSE's sample of a million Wikipedia sentences, whose selection 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sembench.core.artifact import RECORD
 from sembench.core.errors import SembenchError
-from sembench.core.files import atomic_path
+from sembench.core.frames import write_rows
 from sembench.core.schema import Strict
 from sembench.data.maker import Maker, Say
 from sembench.data.wikitext.clean import clean
-from sembench.data.wikitext.dump import iter_pages
+from sembench.data.wikitext.dump import dump_files, iter_pages
 from sembench.data.wikitext.sentences import iter_sentences
 
-_ROWS_AT_ONCE = 50_000
 _PAGES_BETWEEN_LINES = 50_000
 
 
@@ -53,22 +49,13 @@ class Wikipedia(Maker):
         Raises:
             SembenchError: the role has no file, a file is not a dump, or no sentence was found.
         """
-        paths = _dumps(inputs["dump"])
+        paths = dump_files(inputs["dump"])
         facts = {"pages": 0, "rows": 0, "words": 0, "duplicates": 0}
-        with atomic_path(target / cls.examples) as temporary:
-            _write(_distinct(_found(paths, facts, say), facts), temporary)
-            if not facts["rows"]:
-                raise SembenchError(f"{paths[0]} has no sentence that is usable for training; give another dump")
+        rows = ((sentence,) for sentence in _distinct(_found(paths, facts, say), facts))
+        if not write_rows(rows, target / cls.examples, cls.columns):
+            raise SembenchError(f"{paths[0]} has no sentence that is usable for training; give another dump")
         say(f"{facts['rows']} sentences of {facts['pages']} articles, {facts['duplicates']} duplicates dropped")
         return facts
-
-
-def _dumps(folder: Path) -> list[Path]:
-    paths = [path for path in folder.glob("[!.]*") if path.is_file() and path.name != RECORD]
-    if not paths:
-        raise SembenchError(f"{folder} holds no dump; fetch it again")
-    # Numbers by value: "articles2" comes before "articles10".
-    return sorted(paths, key=lambda path: [part.zfill(20) for part in re.split(r"(\d+)", path.name)])
 
 
 def _found(paths: Iterable[Path], facts: dict[str, int], say: Say) -> Iterator[str]:
@@ -92,17 +79,6 @@ def _distinct(sentences: Iterable[str], facts: dict[str, int]) -> Iterator[str]:
         facts["rows"] += 1
         facts["words"] += len(sentence.split())
         yield sentence
-
-
-def _write(sentences: Iterator[str], path: Path) -> None:
-    """Write parquet in pieces: a complete dump has more sentences than memory should hold."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    schema = pa.schema([("sentence", pa.string())])
-    with parquet.ParquetWriter(path, schema) as writer:
-        while rows := list(itertools.islice(sentences, _ROWS_AT_ONCE)):
-            writer.write_table(pa.table({"sentence": rows}, schema=schema))
 
 
 PLUGIN = Wikipedia

@@ -5,12 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
+from sembench.core.artifact import RECORD
 from sembench.core.errors import SembenchError
 
 
@@ -23,6 +25,19 @@ class Page(NamedTuple):
 
 # Expat codes that mean "the input ended too early": no element, unclosed token, partial character, unclosed CDATA.
 _CUT_SHORT = frozenset({3, 5, 6, 20})
+
+
+def dump_files(folder: Path) -> list[Path]:
+    """Return the files of a dump in the order of the numbers in their names.
+
+    Raises:
+        SembenchError: the folder has none.
+    """
+    paths = [path for path in folder.glob("[!.]*") if path.is_file() and path.name != RECORD]
+    if not paths:
+        raise SembenchError(f"{folder} holds no dump; fetch it again")
+    # Numbers by value: "articles2" comes before "articles10".
+    return sorted(paths, key=lambda path: [part.zfill(20) for part in re.split(r"(\d+)", path.name)])
 
 
 def iter_pages(path: Path) -> Iterator[Page]:
