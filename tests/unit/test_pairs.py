@@ -1,0 +1,226 @@
+"""Makers of positive pairs: official forms by hand, properties of augmentations, neighbours of running text. All invented."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from sembench.core.errors import SembenchError
+from sembench.core.plugin import MAKERS
+from sembench.data.frames import read_examples
+from sembench.data.pairs import Pair, overlap, write_pairs
+from sembench.evaluation.job import ensure
+from sembench.plan import Plan
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+def make(
+    kind: str, target: Path, inputs: dict[str, Path], **params: Any
+) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
+    """Return the rows that a maker writes, and its facts."""
+    chosen = MAKERS.parse({"kind": kind, **params}, "test")
+    facts = chosen.plugin.make(chosen.config, inputs, target, Path("/nowhere"), lambda line: None)
+    assert sorted(path.name for path in target.iterdir()) == sorted(chosen.plugin.files)
+    frame = read_examples(target / chosen.plugin.examples, chosen.plugin.columns)
+    assert tuple(frame.columns) == chosen.plugin.columns
+    rows = list(frame.itertuples(index=False, name=None))
+    assert facts["rows"] == len(rows)
+    return rows, facts
+
+
+def folder(path: Path, **files: str | bytes) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What every record says
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared", "words"),
+    [
+        ("The cat sat.", "the CAT sat", 3, 6),
+        ("a a b", "a b b", 2, 6),
+        ("one two", "three", 0, 3),
+        ("don't", "do not", 0, 4),
+        ("A dog , barking .", "A dog, barking.", 3, 6),
+        ("...", "!", 0, 1),
+        ("Größe 5", "größe 6", 1, 4),
+    ],
+)
+def test_overlap_by_hand(first: str, second: str, shared: int, words: int) -> None:
+    assert overlap(first, second) == overlap(second, first) == pytest.approx(2 * shared / words)
+
+
+def test_facts_of_pairs_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [Pair("a b", "a b"), Pair("a b", "c d"), Pair("e", "e f g"), Pair("a b", "a x")]
+    wanted = {"rows": 4, "anchors": 2, "duplicate_anchors": 0.5, "overlap": (1 + 0 + 0.5 + 0.5) / 4}
+    assert write_pairs(iter(pairs), tmp_path / "whole.parquet", "") == wanted
+    monkeypatch.setattr("sembench.core.frames._ROWS_AT_ONCE", 3)
+    assert write_pairs(iter(pairs), tmp_path / "pieces.parquet", "") == wanted
+    for name in ("whole", "pieces"):
+        assert pd.read_parquet(tmp_path / f"{name}.parquet").to_numpy().tolist() == [list(pair) for pair in pairs]
+
+
+def test_no_pair_or_a_fault_behind_the_first_leaves_the_old_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty() -> Any:
+        yield Pair("a", "b")
+        raise SembenchError("line 2 is wrong")
+
+    path = tmp_path / "pairs.parquet"
+    path.write_text("old")
+    monkeypatch.setattr("sembench.core.frames._ROWS_AT_ONCE", 1)
+    for pairs, message in ((iter(()), "nothing here"), (faulty(), "line 2")):
+        with pytest.raises(SembenchError, match=message):
+            write_pairs(pairs, path, "nothing here")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("pairs.parquet", "old")]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Natural language inference
+# ---------------------------------------------------------------------------------------------------------------------
+
+ANLI = [
+    ("The mill is old. It stands by the river.", "The mill is old.", "e"),
+    ("The mill is old. It stands by the river.", "The mill is new.", "c"),
+    ("The mill is old. It stands by the river.", "The mill has a wheel.", "n"),
+    ("The mill is old. It stands by the river.", "There is a river.", "e"),
+    ("A boat is late.", "A boat is early.", "c"),
+]
+
+
+def write_anli(path: Path) -> Path:
+    rows = [
+        {"uid": f"{i}", "context": a, "hypothesis": b, "label": label, "model_label": "n", "reason": "", "tag": ""}
+        for i, (a, b, label) in enumerate(ANLI)
+    ]
+    return folder(path, **{"anli_r1_train.jsonl": "".join(json.dumps(row) + "\n" for row in rows)})
+
+
+@pytest.mark.parametrize("labels", [c for n in (1, 2, 3) for c in itertools.combinations("enc", n)])
+def test_pairs_of_chosen_labels(tmp_path: Path, labels: tuple[str, ...]) -> None:
+    names = {"e": "entailment", "n": "neutral", "c": "contradiction"}
+    chosen = [names[letter] for letter in labels]
+    rows, facts = make("nli_label_pairs", tmp_path / "out", {"corpus": write_anli(tmp_path / "in")}, labels=chosen)
+    assert rows == [(a, b) for a, b, label in ANLI if label in labels]
+    assert (facts["entailment"], facts["neutral"], facts["contradiction"]) == (2, 1, 2)
+    assert facts["anchors"] == len({row[0] for row in rows})
+
+
+def test_pairs_of_two_corpora_follow_each_other(tmp_path: Path) -> None:
+    inputs = {"corpus": FIXTURES / "nli", "second_corpus": FIXTURES / "multinli"}
+    rows, facts = make("nli_label_pairs", tmp_path / "out", inputs)
+    assert (len(rows), facts["entailment"], facts["unlabelled"]) == (26, 26, 1)
+    assert rows[0] == ("A baker is baking bread in the early morning.", "A baker is making bread.")
+    first, second = (make("nli_label_pairs", tmp_path / role, {"corpus": path})[0] for role, path in inputs.items())
+    assert rows == first + second
+
+
+def test_no_pair_of_the_label(tmp_path: Path) -> None:
+    source = folder(tmp_path / "in", **{"x_dev.jsonl": '{"context": "a", "hypothesis": "b", "label": "n"}\n'})
+    with pytest.raises(SembenchError, match="in has no pair judged entailment or contradiction; check 'splits' and"):
+        make(
+            "nli_label_pairs",
+            tmp_path / "out",
+            {"corpus": source},
+            splits=["dev"],
+            labels=["entailment", "contradiction"],
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_quadruplets_by_hand(tmp_path: Path) -> None:
+    source = write_anli(tmp_path / "in")
+    rows, facts = make("nli_quadruplets", tmp_path / "out", {"corpus": source}, choose="first")
+    assert rows == [(ANLI[0][0], ANLI[0][1], ANLI[1][1], ANLI[2][1])]
+    assert (facts["premises"], facts["rows"]) == (2, 1)
+    drawn = {make("nli_quadruplets", tmp_path / "x", {"corpus": source}, seed=seed)[0][0][1] for seed in range(20)}
+    assert drawn == {ANLI[0][1], ANLI[3][1]}
+
+
+def test_quadruplets_are_triplets_with_one_more(tmp_path: Path) -> None:
+    rows, facts = make("nli_quadruplets", tmp_path / "a", {"corpus": FIXTURES / "nli"}, choose="first")
+    triplets, _ = make(
+        "nli_triplets", tmp_path / "b", {"snli": FIXTURES / "nli"}, choose="first", require_all_labels=True
+    )
+    assert [row[:3] for row in rows] == triplets and facts["rows"] == 13
+    assert rows[0][3] == "The baker sells the bread at the market."
+    source = folder(tmp_path / "in", **{"x_train.jsonl": '{"context": "a", "hypothesis": "b", "label": "n"}\n'})
+    with pytest.raises(SembenchError, match="has no premise with all three labels; check 'splits'"):
+        make("nli_quadruplets", tmp_path / "out", {"corpus": source})
+
+
+def test_one_set_of_triplets_behind_another(tmp_path: Path) -> None:
+    a, _ = make("nli_triplets", tmp_path / "a", {"snli": FIXTURES / "nli"})
+    b, _ = make("nli_triplets", tmp_path / "b", {"snli": FIXTURES / "anli"}, per_premise="all")
+    inputs = {"first": tmp_path / "a", "second": tmp_path / "b"}
+    rows, facts = make("concatenated", tmp_path / "out", inputs)
+    assert rows == a + b
+    assert facts == {
+        **{"rows": len(a) + len(b), "first": 13, "second": len(b)},
+        **{"anchors": len({row[0] for row in rows}), "duplicate_anchors": facts["duplicate_anchors"]},
+    }
+    assert facts["duplicate_anchors"] == pytest.approx(1 - facts["anchors"] / facts["rows"], abs=1e-6) and len(b) == 12
+    with pytest.raises(SembenchError, match=r"triplets\.parquet cannot be read"):
+        make("concatenated", tmp_path / "out", {**inputs, "second": tmp_path})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Scale smoke, and the real files
+# ---------------------------------------------------------------------------------------------------------------------
+
+# Rows by hand: the invented Wikipedia has twelve pages of paragraphs of 5, 4 and 4 sentences, two of which repeat; the
+# two invented corpora have 16 + 10, 14 + 10 and 13 + 10 pairs of the labels; the running text 3 x 4 paragraphs of 4.
+SMOKE = {
+    "nli_entailment": 26,
+    "nli_neutral": 24,
+    "nli_contradiction": 23,
+    "nli_all_pairs": 73,
+    "nli_quadruplets": 13 + 10,
+    "anli_entailment": 3 * 4 * 2,
+    "nli_anli_triplets": 24 + 3 * 2 * 2,
+}
+
+
+def test_scale_smoke_makes_each_from_files_of_our_own(registry_copy: Path) -> None:
+    plan = Plan("smoke", root=registry_copy)
+    for name, rows in SMOKE.items():
+        artifact = plan.data(plan.used(name))
+        ensure(plan, artifact, lambda line: None)
+        facts = json.loads((registry_copy / artifact.record).read_text())["facts"]
+        assert facts["rows"] == rows, name
+        assert facts.get("unchanged", 0) < facts["rows"]
+
+
+def real(name: str) -> Path:
+    return Path(os.environ.get("SEMBENCH_MIRROR", "")) / name
+
+
+@pytest.mark.realdata
+def test_real_pairs_of_snli_and_xnli(tmp_path: Path) -> None:
+    inputs = {"corpus": real("senteval/downstream/SNLI"), "second_corpus": real("xnli_en")}
+    rows, facts = make("nli_label_pairs", tmp_path / "out", inputs, splits=["dev", "test"])
+    # A third of XNLI's 7,500; SNLI's own counts are 3,329 and 3,368. The paper has 39 % for the training parts.
+    assert len(rows) == 3329 + 3368 + 2500
+    assert facts["overlap"] == pytest.approx(0.39, abs=0.01)
+
+
+@pytest.mark.realdata
+def test_real_adversarial_pairs(tmp_path: Path) -> None:
+    rows, facts = make("nli_label_pairs", tmp_path / "out", {"corpus": real("anli_annotated_dev")}, splits=["dev"])
+    assert (facts["entailment"], facts["neutral"], facts["contradiction"]) == (1070, 1066, 1062)
+    assert facts["entailment"] + facts["neutral"] + facts["contradiction"] == 1000 + 1000 + 1198
+    assert len(rows) == 1070
