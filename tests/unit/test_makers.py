@@ -53,6 +53,7 @@ def make(name: str, target: Path, inputs: dict[str, Path], root: Path = ROOT, **
 
 # Those of other test files are made there; each kind must be made somewhere.
 KINDS = {
+    "caption_pairs",
     "concatenated",
     "lines",
     "nli_csv",
@@ -106,7 +107,7 @@ def test_the_entries_choose_makers_and_name_their_inputs() -> None:
 
 def test_fixtures_have_the_rows_that_the_registry_says() -> None:
     datasets = yaml.safe_load((ROOT / "registry/datasets.yaml").read_text())
-    names = ("nli", "nli_csv", "multinli", "anli", "trec", "subj")
+    names = ("nli", "nli_csv", "multinli", "anli", "flickr30k", "trec", "subj")
     for name in (f"smoke_{each}" for each in names):
         entry = datasets[name]
         for file in entry["files"]:

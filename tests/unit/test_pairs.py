@@ -13,8 +13,10 @@ import pytest
 
 from sembench.core.errors import SembenchError
 from sembench.core.plugin import MAKERS
+from sembench.data.chance import generator
 from sembench.data.frames import read_examples
 from sembench.data.pairs import Pair, overlap, write_pairs
+from sembench.data.readers.captions import read_captions
 from sembench.evaluation.job import ensure
 from sembench.plan import Plan
 
@@ -88,6 +90,17 @@ def test_no_pair_or_a_fault_behind_the_first_leaves_the_old_file_alone(
             write_pairs(pairs, path, "nothing here")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("pairs.parquet", "old")]
 
+
+def test_random_numbers_belong_to_their_item() -> None:
+    items: list[tuple[int | str, ...]] = [(), (0,), (1,), (2**32,), (2**32, 1), ("a",), ("b",), ("a", 1), (1, "a")]
+    drawn = {(seed, item): int(generator(seed, *item).integers(2**62)) for seed in range(3) for item in items}
+    assert len(set(drawn.values())) == len(drawn)
+    assert drawn == {(s, i): int(generator(s, *i).integers(2**62)) for s, i in reversed(list(drawn))}
+    # Known forever: what a seed means may not change with a library.
+    assert [int(generator(7, "a", row).integers(1000)) for row in range(3)] == KNOWN
+
+
+KNOWN = [164, 437, 316]
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Natural language inference
@@ -179,6 +192,70 @@ def test_one_set_of_triplets_behind_another(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Captions
+# ---------------------------------------------------------------------------------------------------------------------
+
+IMAGES = [[f"image {image} caption {place}" for place in range(5)] for image in range(4)]
+
+
+def write_parallel(path: Path, split: str = "train") -> Path:
+    columns = zip(*IMAGES, strict=True)
+    return folder(path, **{f"{split}.{n}.en": "".join(f" {c}\r\n" for c in col) for n, col in enumerate(columns, 1)})
+
+
+def write_grouped(path: Path) -> Path:
+    return folder(path, **{"train_caps.txt": "\n".join(caption for image in IMAGES for caption in image)})
+
+
+@pytest.mark.parametrize("write", [write_parallel, write_grouped])
+def test_all_pairs_of_captions(tmp_path: Path, write: Any) -> None:
+    rows, facts = make("caption_pairs", tmp_path / "out", {"captions": write(tmp_path / "in")})
+    assert rows == [pair for image in IMAGES for pair in itertools.combinations(image, 2)]
+    assert (facts["rows"], facts["images"], facts["anchors"]) == (40, 4, 16)
+
+
+def test_one_pair_of_captions_belongs_to_its_image(tmp_path: Path) -> None:
+    source = write_parallel(tmp_path / "in")
+    found = {
+        seed: make("caption_pairs", tmp_path / "out", {"captions": source}, pairs="one", seed=seed)[0]
+        for seed in range(40)
+    }
+    for rows in found.values():
+        assert [row in itertools.combinations(image, 2) for row, image in zip(rows, IMAGES, strict=True)] == [True] * 4
+    for image in range(4):
+        assert len({rows[image] for rows in found.values()}) > 6
+    # Fewer images, or another split before them, change no choice.
+    for path in source.iterdir():
+        path.write_text("\n".join(path.read_text().splitlines()[:2]))
+    write_parallel(source, "val")
+    rows, _ = make("caption_pairs", tmp_path / "out", {"captions": source}, pairs="one", splits=["val", "train"])
+    assert rows[4:] == found[0][:2] and rows[:2] != found[0][:2]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "in has no file of the split 'train'; correct 'splits'"),
+        ({"train_caps.txt": "a\nb\nc\nd\ne\nf\n"}, "train_caps.txt has 6 lines, no multiple of 5: it is cut"),
+        ({"train_caps.txt": "a\nb\n \nd\ne\n"}, "train_caps.txt, line 3 has no caption"),
+        ({"train_caps.txt": b"a\nb\xff\nc\nd\ne\n"}, "train_caps.txt, line 2 is not UTF-8"),
+        ({"train_caps.txt": ""}, "in has no caption"),
+        ({"train_caps.txt": "a", "train.1.en": "a"}, "in has two forms of the split 'train'"),
+        ({"train.1.en": "a", "train.3.en": "a"}, r"in has 2 of the 5 files train.1.en, \.\.\.; fetch"),
+        (
+            {f"train.{n}.en": "a\nb\n"[: 2 if n == 4 else 4] for n in range(1, 6)},
+            r"different numbers of lines \(train\.1\.en 2, .*train\.4\.en 1, train",
+        ),
+    ],
+)
+def test_malformed_captions(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
+    source = folder(tmp_path / "in", **files)
+    with pytest.raises(SembenchError, match=message):
+        make("caption_pairs", tmp_path / "out", {"captions": source})
+    assert not (tmp_path / "out").exists()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Scale smoke, and the real files
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -192,6 +269,7 @@ SMOKE = {
     "nli_quadruplets": 13 + 10,
     "anli_entailment": 3 * 4 * 2,
     "nli_anli_triplets": 24 + 3 * 2 * 2,
+    "flickr30k_pairs": 12 * 10,
 }
 
 
@@ -224,3 +302,18 @@ def test_real_adversarial_pairs(tmp_path: Path) -> None:
     assert (facts["entailment"], facts["neutral"], facts["contradiction"]) == (1070, 1066, 1062)
     assert facts["entailment"] + facts["neutral"] + facts["contradiction"] == 1000 + 1000 + 1198
     assert len(rows) == 1070
+
+
+@pytest.mark.realdata
+def test_real_captions_are_the_same_in_both_forms() -> None:
+    """The validation images, whose captions one form has tokenised and the other ordered by length."""
+
+    def images(name: str, split: str) -> list[set[str]]:
+        return [
+            {"".join(filter(str.isalnum, caption.lower())) for caption in captions}
+            for captions in read_captions(real(name), split)
+        ]
+
+    split, grouped = images("flickr30k_multi30k_task2", "val"), images("f30k_precomp", "dev")
+    assert len(split) == len(grouped) == 1014
+    assert sum(a == b for a, b in zip(split, grouped, strict=True)) > 1000
