@@ -55,6 +55,7 @@ def make(name: str, target: Path, inputs: dict[str, Path], root: Path = ROOT, **
 KINDS = {
     "caption_pairs",
     "concatenated",
+    "duplicate_questions",
     "lines",
     "nli_csv",
     "nli_label_pairs",
@@ -62,6 +63,7 @@ KINDS = {
     "nli_quadruplets",
     "nli_sentences",
     "nli_triplets",
+    "paraphrases",
     "dsbats_sn",
     "dsbats4cl",
     "dsbats_open",
@@ -107,7 +109,7 @@ def test_the_entries_choose_makers_and_name_their_inputs() -> None:
 
 def test_fixtures_have_the_rows_that_the_registry_says() -> None:
     datasets = yaml.safe_load((ROOT / "registry/datasets.yaml").read_text())
-    names = ("nli", "nli_csv", "multinli", "anli", "flickr30k", "trec", "subj")
+    names = ("nli", "nli_csv", "multinli", "anli", "qqp", "flickr30k", "paranmt", "trec", "subj")
     for name in (f"smoke_{each}" for each in names):
         entry = datasets[name]
         for file in entry["files"]:

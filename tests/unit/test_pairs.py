@@ -256,6 +256,84 @@ def test_malformed_captions(tmp_path: Path, files: dict[str, str | bytes], messa
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Questions and paraphrases
+# ---------------------------------------------------------------------------------------------------------------------
+
+HEAD = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+
+
+def test_duplicates_by_hand(tmp_path: Path) -> None:
+    train = f'{HEAD}7\t1\t2\tWhy "so\tSo why?\t1\r\n8\t3\t4\tWho?\tWhere?\t0\n9\t5\t6\t \tWhat?\t1\n0\t7\t8\t""\tQ\u2028?\t1\n'
+    source = folder(tmp_path / "in", **{"train.tsv": train, "dev.tsv": f"{HEAD}1\t1\t1\tThe one?\tWhich?\t1\n"})
+    rows, facts = make("duplicate_questions", tmp_path / "out", {"questions": source}, splits=["dev", "train"])
+    assert rows == [("The one?", "Which?"), ('Why "so', "So why?"), ('""', "Q\u2028?")]
+    assert (facts["judged"], facts["blank"]) == (5, 1)
+
+
+def test_quoras_own_form(tmp_path: Path) -> None:
+    text = f'{HEAD}"0"\t"1"\t"2"\t"Who said ""no""\tand why?"\t"Why\nno?"\t"1"\r\n'
+    source = folder(tmp_path / "in", **{"all.tsv": text})
+    rows, _ = make("duplicate_questions", tmp_path / "out", {"questions": source}, splits=["all"], quoted=True)
+    assert rows == [('Who said "no"\tand why?', "Why\nno?")]
+    with pytest.raises(
+        SembenchError, match=r"all\.tsv, line 2: .*; fetch .* change 'quoted' if cells are in quotation"
+    ):
+        make("duplicate_questions", tmp_path / "out", {"questions": source}, splits=["all"])
+
+
+@pytest.mark.parametrize(
+    ("content", "quoted", "message"),
+    [
+        ("", False, "line 1: the header has no column 'question1'"),
+        ("id\tquestion1\tquestion2\n0\ta\tb\n", False, "line 1: the header has no column 'is_duplicate'; take a split"),
+        (f"{HEAD}0\t1\t2\ta\tb\t1\n0\t1\t2\ta\tb\n", False, "line 3: 5 cells separated by TABs where the header has 6"),
+        (f"{HEAD}0\t1\t2\ta\tb\tc\t1\n", False, "line 2: 7 cells separated by TABs"),
+        (f"{HEAD}0\t1\t2\ta\tb\t1\n\n", False, "line 3: 1 cells separated by TABs"),
+        (f"{HEAD}0\t1\t2\ta\tb\tyes\n", False, "line 2: is_duplicate is 'yes' and must be 0 or 1"),
+        (f"{HEAD}0\t1\t2\ta\t\xff\t1\n".encode("latin-1"), False, "line 2 is not UTF-8"),
+        (f"{HEAD}0\t1\t2\ta\tb\t0\n", False, "has no duplicates; check 'splits'"),
+        (f'{HEAD}0\t1\t2\t"a\tb\t1\n', True, "line 2 cannot be read"),
+        (f'{HEAD}0\t1\t2\t"a"x\tb\t1\n', True, "line 2 cannot be read"),
+    ],
+)
+def test_malformed_questions(tmp_path: Path, content: str | bytes, quoted: bool, message: str) -> None:
+    source = folder(tmp_path / "in", **{"train.tsv": content})
+    with pytest.raises(SembenchError, match=message) as error:
+        make("duplicate_questions", tmp_path / "out", {"questions": source}, quoted=quoted)
+    assert str(source / "train.tsv") in str(error.value) and not list(tmp_path.glob("out/*"))
+    with pytest.raises(SembenchError, match=r"must hold one file ending in dev\.tsv, but holds none"):
+        make("duplicate_questions", tmp_path / "out", {"questions": source}, splits=["dev"])
+
+
+def test_paraphrases_by_hand(tmp_path: Path) -> None:
+    scored = folder(tmp_path / "in", **{"p.txt": 'a "b\tc d .\t0.5\ne\tf\t-1e-3\r\n \tg\t1\nh\te\t0\n'})
+    rows, facts = make("paraphrases", tmp_path / "out", {"text": scored})
+    assert rows == [('a "b', "c d ."), ("e", "f"), ("h", "e")] and facts["blank"] == 1
+    plain = folder(tmp_path / "plain", **{"p.tsv": "a\tb\nc\td\n"})
+    assert make("paraphrases", tmp_path / "out", {"text": plain})[0] == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no pair; fetch it again"),
+        ("a\n", "line 1: 1 cells separated by TABs where 2 or 3 are needed"),
+        ("a\tb\t1\t2\n", "line 1: 4 cells separated by TABs where 2 or 3"),
+        ("a\tb\t1\nc\td\n", "line 2: 2 cells separated by TABs where line 1 has 3"),
+        ("a\tb\n\n", "line 2: 1 cells separated by TABs where line 1 has 2"),
+        ("a\tb\tscore\n", "line 1: the score 'score' is not a number"),
+        ("a\tb\tnan\n", "line 1: the score 'nan' is not a number"),
+        (b"a\tb\nc\t\xff\n", "line 2 is not UTF-8"),
+    ],
+)
+def test_malformed_paraphrases(tmp_path: Path, content: str | bytes, message: str) -> None:
+    source = folder(tmp_path / "in", **{"p.txt": content})
+    with pytest.raises(SembenchError, match=message) as error:
+        make("paraphrases", tmp_path / "out", {"text": source})
+    assert str(source / "p.txt") in str(error.value) and not list(tmp_path.glob("out/*"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Scale smoke, and the real files
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -269,7 +347,9 @@ SMOKE = {
     "nli_quadruplets": 13 + 10,
     "anli_entailment": 3 * 4 * 2,
     "nli_anli_triplets": 24 + 3 * 2 * 2,
+    "qqp_duplicates": 20,
     "flickr30k_pairs": 12 * 10,
+    "paranmt_pairs": 24,
 }
 
 
@@ -317,3 +397,13 @@ def test_real_captions_are_the_same_in_both_forms() -> None:
     split, grouped = images("flickr30k_multi30k_task2", "val"), images("f30k_precomp", "dev")
     assert len(split) == len(grouped) == 1014
     assert sum(a == b for a, b in zip(split, grouped, strict=True)) > 1000
+
+
+@pytest.mark.realdata
+def test_real_questions(tmp_path: Path) -> None:
+    rows, facts = make(
+        "duplicate_questions", tmp_path / "out", {"questions": real("qqp_glue_tiny_sample")}, splits=["train", "dev"]
+    )
+    assert (len(rows), facts["judged"]) == (7, 18)
+    with pytest.raises(SembenchError, match=r"test\.tsv, line 1: the header has no column 'is_duplicate'"):
+        make("duplicate_questions", tmp_path / "x", {"questions": real("qqp_glue_tiny_sample")}, splits=["test"])
