@@ -55,6 +55,7 @@ def make(name: str, target: Path, inputs: dict[str, Path], root: Path = ROOT, **
 KINDS = {
     "caption_pairs",
     "concatenated",
+    "crop",
     "duplicate_questions",
     "lines",
     "nli_csv",
@@ -64,6 +65,8 @@ KINDS = {
     "nli_sentences",
     "nli_triplets",
     "paraphrases",
+    "synonym_replacement",
+    "word_deletion",
     "dsbats_sn",
     "dsbats4cl",
     "dsbats_open",

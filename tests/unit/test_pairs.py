@@ -5,20 +5,26 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from sembench.analogy.inventory.wordnet import WordNetInventory
+from sembench.analogy.inventory.wordnet_files import prepare_wordnet
+from sembench.analogy.make.synonym_replacement import Synonyms
 from sembench.core.errors import SembenchError
 from sembench.core.plugin import MAKERS
+from sembench.data.augment import share
 from sembench.data.chance import generator
 from sembench.data.frames import read_examples
 from sembench.data.pairs import Pair, overlap, write_pairs
 from sembench.data.readers.captions import read_captions
 from sembench.evaluation.job import ensure
 from sembench.plan import Plan
+from tests.unit.wordnet_database import Entry, write_database
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -334,12 +340,153 @@ def test_malformed_paraphrases(tmp_path: Path, content: str | bytes, message: st
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Augmentations
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences of 1 to 25 different words, four of each length."""
+    path = tmp_path_factory.mktemp("sentences")
+    rows = [" ".join(f"w{place}" for place in range(n)) for n in range(1, 26) for _ in range(4)]
+    pd.DataFrame({"sentence": rows}).to_parquet(path / "sentences.parquet")
+    return path
+
+
+def gone(words: int, percent: int) -> int:
+    """Return the nearest whole number of words, half of one rounded up, decided in exact decimals."""
+    exact = words * percent / 100
+    return min(int(exact) + (exact - int(exact) >= 0.5), words - 1)
+
+
+@pytest.mark.parametrize("percent", [1, 10, 20, 30, 50, 99])
+def test_crops_are_spans_of_the_right_length(tmp_path: Path, sentences: Path, percent: int) -> None:
+    rows, facts = make("crop", tmp_path / "out", {"sentences": sentences}, percent=percent)
+    for sentence, crop in rows:
+        whole, kept = sentence.split(), crop.split()
+        start = int(kept[0][1:])
+        assert kept == whole[start : start + len(kept)] and len(kept) == len(whole) - gone(len(whole), percent) >= 1
+    assert facts["unchanged"] == sum(sentence == crop for sentence, crop in rows)
+
+
+@pytest.mark.parametrize("params", [{"percent": 10}, {"percent": 30}, {"percent": 99}, {"words": 1}, {"words": 3}])
+def test_deletions_leave_the_right_number_of_words_in_their_order(
+    tmp_path: Path, sentences: Path, params: dict[str, int]
+) -> None:
+    rows, facts = make("word_deletion", tmp_path / "out", {"sentences": sentences}, **params)
+    for sentence, rest in rows:
+        whole, kept = sentence.split(), rest.split()
+        out = min(params["words"], len(whole) - 1) if "words" in params else gone(len(whole), params["percent"])
+        assert len(kept) == len(whole) - out >= 1
+        assert kept == [word for word in whole if word in set(kept)]
+    assert facts["unchanged"] == sum(sentence == rest for sentence, rest in rows)
+
+
+def test_every_span_and_every_word_can_be_drawn(tmp_path: Path) -> None:
+    pd.DataFrame({"sentence": ["a b c d"] * 400}).to_parquet(tmp_path / "sentences.parquet")
+    crops, _ = make("crop", tmp_path / "crop", {"sentences": tmp_path}, percent=50)
+    assert {row[1] for row in crops} == {"a b", "b c", "c d"}
+    assert min(Counter(crops).values()) > 90
+    deleted, _ = make("word_deletion", tmp_path / "deleted", {"sentences": tmp_path}, words=1)
+    assert {row[1] for row in deleted} == {"b c d", "a c d", "a b d", "a b c"}
+    assert min(Counter(deleted).values()) > 60
+
+
+@pytest.mark.parametrize("kind", ["crop", "word_deletion"])
+def test_a_row_does_not_depend_on_the_others(tmp_path: Path, sentences: Path, kind: str) -> None:
+    whole, _ = make(kind, tmp_path / "whole", {"sentences": sentences}, percent=40, seed=3)
+    assert make(kind, tmp_path / "again", {"sentences": sentences}, percent=40, seed=3)[0] == whole
+    assert make(kind, tmp_path / "other", {"sentences": sentences}, percent=40, seed=4)[0] != whole
+    frame = pd.read_parquet(sentences / "sentences.parquet")
+    frame.iloc[:50].to_parquet(tmp_path / "sentences.parquet")
+    assert make(kind, tmp_path / "half", {"sentences": tmp_path}, percent=40, seed=3)[0] == whole[:50]
+    # Another sentence before it changes nothing either.
+    frame.loc[0, "sentence"] = "another one"
+    frame.to_parquet(tmp_path / "sentences.parquet")
+    assert make(kind, tmp_path / "one", {"sentences": tmp_path}, percent=40, seed=3)[0][1:] == whole[1:]
+
+
+def test_white_space_alone_is_no_word(tmp_path: Path) -> None:
+    pd.DataFrame({"sentence": [" ", "  a\tb  "]}).to_parquet(tmp_path / "sentences.parquet")
+    rows, facts = make("crop", tmp_path / "out", {"sentences": tmp_path}, percent=1)
+    assert rows == [(" ", ""), ("  a\tb  ", "a b")] and facts["unchanged"] == 2
+    assert [share(words, 10) for words in (1, 4, 5, 14, 15, 25)] == [0, 0, 1, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("kind", "params"), [("crop", {"percent": 100}), ("word_deletion", {"words": 0})])
+def test_mistakes_in_parameters(kind: str, params: dict[str, int]) -> None:
+    with pytest.raises(SembenchError, match=f"key '{next(iter(params))}'"):
+        MAKERS.parse({"kind": kind, **params}, "test")
+
+
+WORDS = [
+    Entry("big", "a", "adj.all", ["big", "large", "very_large"], "of size"),
+    Entry("great", "a", "adj.all", ["great", "big"], "of rank"),
+    Entry("hound", "n", "noun.animal", ["dog", "hound"], "a beast"),
+    Entry("leaf", "n", "noun.plant", ["leaf", "blade"], "a part"),
+    Entry("inch", "n", "noun.attribute", ["inch", "in"], "a length"),
+    Entry("alone", "n", "noun.Tops", ["river"], "water"),
+    Entry("port", "n", "noun.location", ["Velia", "Port_Ombra"], "a town", [("@i", "alone")]),
+]
+
+
+@pytest.fixture(scope="module")
+def thesaurus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An invented WordNet, laid out."""
+    root = tmp_path_factory.mktemp("thesaurus")
+    write_database(root / "files", WORDS)
+    prepare_wordnet(root / "files", root / "made", check=None)
+    return root / "made"
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("big", ("large", "very large", "great")),
+        ("Big", ("Large", "Very large", "Great")),
+        ('("dog",', ('("hound",',)),
+        ("leaves", ()),  # its base form has a synonym, but no plural of one is known
+        ("in", ()),
+        ("river", ()),
+        ("Velia", ()),
+        ("dog's", ()),
+        ("dog2", ()),
+        ("--", ()),
+        ("nothing", ()),
+    ],
+)
+def test_synonyms_of_a_word(thesaurus: Path, word: str, found: tuple[str, ...]) -> None:
+    assert Synonyms(WordNetInventory(thesaurus / "corpora/wordnet")).of(word) == list(found)
+
+
+def test_one_word_is_exchanged_for_a_lemma_of_a_shared_synset(tmp_path: Path, thesaurus: Path) -> None:
+    texts = ["The big dog sat in the river.", "Nothing is here.", "Big, big leaf!"] * 60
+    pd.DataFrame({"sentence": texts}).to_parquet(tmp_path / "sentences.parquet")
+    inputs = {"sentences": tmp_path, "wordnet": thesaurus}
+    rows, facts = make("synonym_replacement", tmp_path / "out", inputs)
+    inventory = WordNetInventory(thesaurus / "corpora/wordnet")
+    plain = [(a, b.replace("very large", "very_large").replace("Very large", "Very_large")) for a, b in rows]
+    for sentence, changed in plain:
+        different = [(a, b) for a, b in zip(sentence.split(), changed.split(), strict=True) if a != b]
+        assert len(different) == (not sentence.startswith("Nothing"))
+        for two in different:
+            old, new = (word.strip("!,.").lower().replace("_", " ") for word in two)
+            assert any({old, new} <= set(sense.lemmas) for sense in inventory.synsets(old, ["NOUN", "ADJ"]))
+    assert facts["unchanged"] == 60
+    assert len({row for row in rows if row[0].startswith("The")}) == 4
+    assert len({row for row in rows if row[0].startswith("Big")}) == 7
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Scale smoke, and the real files
 # ---------------------------------------------------------------------------------------------------------------------
 
 # Rows by hand: the invented Wikipedia has twelve pages of paragraphs of 5, 4 and 4 sentences, two of which repeat; the
 # two invented corpora have 16 + 10, 14 + 10 and 13 + 10 pairs of the labels; the running text 3 x 4 paragraphs of 4.
 SMOKE = {
+    "wiki_1m_crop_10": 154,
+    "wiki_1m_delete_one": 154,
+    "wiki_1m_synonym": 154,
     "nli_entailment": 26,
     "nli_neutral": 24,
     "nli_contradiction": 23,
