@@ -58,6 +58,7 @@ KINDS = {
     "crop",
     "duplicate_questions",
     "lines",
+    "next_sentences",
     "nli_csv",
     "nli_label_pairs",
     "nli_pairs",
@@ -112,7 +113,7 @@ def test_the_entries_choose_makers_and_name_their_inputs() -> None:
 
 def test_fixtures_have_the_rows_that_the_registry_says() -> None:
     datasets = yaml.safe_load((ROOT / "registry/datasets.yaml").read_text())
-    names = ("nli", "nli_csv", "multinli", "anli", "qqp", "flickr30k", "paranmt", "trec", "subj")
+    names = ("nli", "nli_csv", "multinli", "anli", "qqp", "flickr30k", "paranmt", "running", "trec", "subj")
     for name in (f"smoke_{each}" for each in names):
         entry = datasets[name]
         for file in entry["files"]:

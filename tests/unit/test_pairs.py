@@ -20,8 +20,10 @@ from sembench.core.plugin import MAKERS
 from sembench.data.augment import share
 from sembench.data.chance import generator
 from sembench.data.frames import read_examples
+from sembench.data.make.next_sentences import runs
 from sembench.data.pairs import Pair, overlap, write_pairs
 from sembench.data.readers.captions import read_captions
+from sembench.data.readers.running import joined
 from sembench.evaluation.job import ensure
 from sembench.plan import Plan
 from tests.unit.wordnet_database import Entry, write_database
@@ -478,6 +480,117 @@ def test_one_word_is_exchanged_for_a_lemma_of_a_shared_synset(tmp_path: Path, th
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Running text
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def numbered(article: str, *numbers: int) -> str:
+    return " ".join(f"This is sentence {n} of the {article}." for n in numbers)
+
+
+def dump(*pages: tuple[str, str]) -> str:
+    body = "".join(f"<page><title>{t}</title><ns>0</ns><revision><text>{x}</text></revision></page>" for t, x in pages)
+    return f"<mediawiki>{body}</mediawiki>"
+
+
+MILL = f"{numbered('mill', 1, 2, 3)}\n\n== Use ==\n{numbered('mill', 4, 5)} A &lt;math&gt;x&lt;/math&gt; was lost. {numbered('mill', 7, 8)}"
+PAGES = [("Mill", MILL), ("Boat", f"{numbered('boat', 1, 2, 3, 4, 5)}\n\n{numbered('boat', 6)}")]
+
+
+def test_next_sentences_stay_in_their_paragraph(tmp_path: Path) -> None:
+    source = folder(tmp_path / "in", **{"dump.xml": dump(*PAGES)})
+    rows, facts = make("next_sentences", tmp_path / "out", {"text": source})
+    # Nothing goes over the sentence that lost a formula.
+    wanted = [
+        ("mill", 1, 2),
+        ("mill", 2, 3),
+        ("mill", 4, 5),
+        ("mill", 7, 8),
+        *(("boat", n, n + 1) for n in range(1, 5)),
+    ]
+    assert rows == [(numbered(name, a), numbered(name, b)) for name, a, b in wanted]
+    assert (facts["articles"], facts["duplicates"], facts["anchors"]) == (2, 0, 8)
+
+
+def test_one_of_the_next_three_as_far_as_there_are(tmp_path: Path) -> None:
+    texts = [(f"Page {n}", numbered(f"page {n}", 1, 2, 3, 4, 5)) for n in range(80)]
+    source = folder(tmp_path / "in", **{"dump.xml": dump(*texts)})
+    rows, _ = make("next_sentences", tmp_path / "out", {"text": source}, within=3)
+    steps: dict[int, Counter[int]] = {n: Counter() for n in range(1, 5)}
+    for (first, second), (title, _) in zip(rows, [page for page in texts for _ in range(4)], strict=True):
+        assert first.endswith(f" of the {title.lower()}.") and second.endswith(f" of the {title.lower()}.")
+        place = int(first.split()[3])
+        steps[place][int(second.split()[3]) - place] += 1
+    assert [sorted(steps[n]) for n in range(1, 5)] == [[1, 2, 3], [1, 2, 3], [1, 2], [1]]
+    assert min(steps[1].values()) > 15
+    # A choice belongs to its article: other articles before it, or other files, change nothing.
+    for n, part in enumerate((texts[40:], texts[:40]), 1):
+        (source / f"dump{n}.xml").write_text(dump(*part))
+    (source / "dump.xml").unlink()
+    again, _ = make("next_sentences", tmp_path / "out", {"text": source}, within=3)
+    assert again == rows[160:] + rows[:160]
+    assert make("next_sentences", tmp_path / "out", {"text": source}, within=3, seed=1)[0] != again
+
+
+def test_a_first_sentence_that_repeats_is_dropped(tmp_path: Path) -> None:
+    again = [("A", numbered("mill", 1, 2)), ("B", numbered("mill", 1, 3, 2))]
+    rows, facts = make("next_sentences", tmp_path / "out", {"text": folder(tmp_path / "in", **{"d.xml": dump(*again)})})
+    assert rows == [(numbered("mill", 1), numbered("mill", 2)), (numbered("mill", 3), numbered("mill", 2))]
+    assert facts["duplicates"] == 1
+
+
+def test_runs_end_at_what_is_unusable() -> None:
+    a, b, c = (numbered("mill", n) for n in (1, 2, 3))
+    assert [run for run in runs(f"{a} {b} Too short. {c}") if run] == [[a, b], [c]]
+    assert [run for run in runs("") if run] == []
+
+
+def test_running_text_by_hand(tmp_path: Path) -> None:
+    text = (
+        f" \n = Mill = \n \n {numbered('mill', 1, 2)} \n {numbered('mill', 3)} \n \n = = Use = = \n {numbered('mill', 4, 5)} \n"
+        f" = Boat = \n {numbered('boat', 1, 2)} The <unk> was lost here . {numbered('boat', 3, 4)}\n"
+    )
+    source = folder(tmp_path / "in", **{"wiki.txt": text})
+    rows, facts = make("next_sentences", tmp_path / "out", {"text": source})
+    wanted = [("mill", 1, 2), ("mill", 4, 5), ("boat", 1, 2), ("boat", 3, 4)]
+    assert rows == [(numbered(name, a), numbered(name, b)) for name, a, b in wanted]
+    assert facts["articles"] == 2
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ("It cost 5 @,@ 000 to 6 @.@ 5 , or more .", "It cost 5,000 to 6.5, or more."),
+        (
+            "The north @-@ east wind ( in May ) was strong ; it blew .",
+            "The north-east wind (in May) was strong; it blew.",
+        ),
+        ('He said " yes , I do " and left .', 'He said "yes, I do" and left.'),
+        ("The mill 's wheel does n't turn !", "The mill's wheel doesn't turn!"),
+        ("Nothing to do here.", "Nothing to do here."),
+    ],
+)
+def test_tokens_are_joined(tokens: str, text: str) -> None:
+    assert joined(tokens) == text
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "in holds no dump"),
+        ({"a.xml": dump(("A", numbered("mill", 1)))}, r"a\.xml has no two usable sentences that follow each other"),
+        ({"a.txt": ""}, r"a\.txt has no two usable sentences"),
+        ({"a.txt": b"fine\n\xff\n"}, r"a\.txt, line 2 is not UTF-8"),
+        ({"a.xml": dump(*PAGES)[:-20]}, r"a\.xml is cut short"),
+    ],
+)
+def test_unusable_running_text(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
+    with pytest.raises(SembenchError, match=message):
+        make("next_sentences", tmp_path / "out", {"text": folder(tmp_path / "in", **files)})
+    assert not list(tmp_path.glob("out/*"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Scale smoke, and the real files
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -487,6 +600,8 @@ SMOKE = {
     "wiki_1m_crop_10": 154,
     "wiki_1m_delete_one": 154,
     "wiki_1m_synonym": 154,
+    "wiki_next_sentence": 12 * (4 + 3 + 3),
+    "wikitext_next_three": 3 * 4 * 3,
     "nli_entailment": 26,
     "nli_neutral": 24,
     "nli_contradiction": 23,
@@ -554,3 +669,12 @@ def test_real_questions(tmp_path: Path) -> None:
     assert (len(rows), facts["judged"]) == (7, 18)
     with pytest.raises(SembenchError, match=r"test\.tsv, line 1: the header has no column 'is_duplicate'"):
         make("duplicate_questions", tmp_path / "x", {"questions": real("qqp_glue_tiny_sample")}, splits=["test"])
+
+
+@pytest.mark.realdata
+def test_real_running_text(tmp_path: Path) -> None:
+    source = folder(tmp_path / "in", **{"valid.txt": real("wikitext-2/valid.txt").read_bytes()})
+    rows, facts = make("next_sentences", tmp_path / "out", {"text": source})
+    assert facts["articles"] == 60  # Merity et al. 2016, Table 1
+    assert facts["rows"] > 500
+    assert not any("<unk>" in text or "@-@" in text for row in rows for text in row)
