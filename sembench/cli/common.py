@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sembench.core.errors import printable
 from sembench.plan import Plan
 from sembench.registry import project_root
 from sembench.registry.load import read_yaml
@@ -33,10 +34,10 @@ def plan_of(scale: str = "", mirror: Path | None = None) -> Plan:
 
 
 def show_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table. Cells and headings are text, not markup: "[e1; e2]" keeps its brackets."""
+    """Print a table. Cells and headings are text, not markup: "[e1; e2]" keeps its brackets; nothing moves the cursor."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(Text(column))
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else 200).print(table)

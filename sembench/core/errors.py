@@ -80,9 +80,9 @@ def sentence_of(error: Exception) -> str:
     if isinstance(error, SembenchError):
         return str(error)
     if _is_disk_full(error):
-        return disk_full(error)
+        return printable(disk_full(error))
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror.lower()}; check the path and who may use it"
+        return printable(f"{error.filename}: {error.strerror.lower()}; check the path and who may use it")
     return ""
 
 

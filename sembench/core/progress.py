@@ -8,13 +8,15 @@ from types import TracebackType
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sembench.core.errors import printable
+
 LOG_EVERY = 60.0  # seconds between two lines
 FIRST_LINE = 10.0
 
 
 def say(text: str) -> None:
-    """Print a line to standard error at once."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    """Print a line to standard error at once; what it quotes cannot move the cursor."""
+    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 class Interval:
@@ -64,8 +66,9 @@ class StepProgress:
 
     def __enter__(self) -> StepProgress:
         if sys.stderr.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, TextColumn("{task.fields[note]}"))
+            # Titles and notes are text, not markup.
+            title, note = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[note]"))
+            self._bar = Progress(title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), note)
             self._bar.start()
             self._task = self._bar.add_task(self.title, total=self.steps, completed=self.done, note="")
         return self
@@ -99,8 +102,8 @@ class StepProgress:
 
     def say(self, text: str) -> None:
         """Print a line at once, above the bar if there is one."""
-        line = f"{self.title}: {text}"
+        line = printable(f"{self.title}: {text}")
         if self._bar:
-            self._bar.console.print(line)
+            self._bar.console.print(line, markup=False)
         else:
             print(line, file=sys.stderr, flush=True)  # noqa: T201

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sembench.core.errors import SembenchError, did_you_mean, explained, unknown
+from sembench.core.errors import SembenchError, did_you_mean, explained, printable, unknown
 from sembench.core.files import atomic_path, write_text
 
 
@@ -37,6 +37,22 @@ def test_a_mistake_is_one_sentence_on_standard_error(capsys: pytest.CaptureFixtu
 def test_a_full_disk_is_said_whatever_library_met_it(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     assert ends(error) == 2
     assert capsys.readouterr().err.startswith("error: the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("quoted", "shown"),
+    [
+        ("two\nlines", r"two\nlines"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("over\rwritten", r"over\rwritten"),
+        ("a\u202egnp.exe", r"a\u202egnp.exe"),
+        ("\ud800", r"\ud800"),
+        ("größer, 日本, $x$ [bold]", "größer, 日本, $x$ [bold]"),
+    ],
+)
+def test_what_an_error_quotes_stays_one_line_and_does_nothing_to_a_terminal(quoted: str, shown: str) -> None:
+    assert str(SembenchError(f"the name '{quoted}' is odd")) == f"the name '{shown}' is odd"
+    assert printable(quoted) == shown
 
 
 def test_other_errors_are_not_hidden() -> None:

@@ -53,3 +53,14 @@ def test_steps_say_rate_and_rest_without_pauses(
     first, last = capsys.readouterr().err.splitlines()
     assert first == "run: step 15/20, loss 1.0, 5.0 sentences/s, about 10 s left"
     assert last == "run: step 20/20, 5.0 sentences/s, about 0 s left"
+
+
+def test_what_is_shown_of_progress_is_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    with StepProgress("run [red]", 1) as steps:
+        steps.say("[bold]loss[/] \x1b[2J\n")
+        steps.step(1, "[link=x]")
+    said = "".join(capsys.readouterr())
+    assert "run [red]: [bold]loss[/] \\x1b[2J\\n" in said
+    progress.say("a\rb")
+    assert capsys.readouterr().err == "a\\rb\n"
