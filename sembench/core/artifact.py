@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
-from sembench.core.files import sha256_of, write_json
+from sembench.core.files import sha256_of, sweep_temporaries, write_json
 
 RECORD = "made.json"
 Kind = Literal["dataset", "made", "backbone", "run", "fit", "scores"]
@@ -80,12 +80,24 @@ def key_of(kind: Kind, params: Mapping[str, Any], inputs: Iterable[Artifact]) ->
 
 @contextlib.contextmanager
 def alone(root: Path, artifact: Artifact) -> Iterator[bool]:
-    """Hold off other processes that make the same artefact, and yield whether it is still to be made."""
+    """Hold off other processes that make the same artefact, and yield whether it is still to be made.
+
+    What a process that was killed while it made it left half-written is removed.
+    """
     folder = root / artifact.folder.parent
     folder.mkdir(parents=True, exist_ok=True)
     # Scores have a folder in common: one lock for all of them, and no file more beside each.
     with FileLock(folder / f".{artifact.folder.name}.lock"):
-        yield not (root / artifact.record).is_file()
+        is_open = not (root / artifact.record).is_file()
+        if is_open:
+            sweep(root, artifact)
+        yield is_open
+
+
+def sweep(root: Path, artifact: Artifact) -> None:
+    """Remove half-written files of an artefact, which may be large; nobody else may be making it."""
+    for path in artifact.paths:
+        sweep_temporaries(root / path)
 
 
 def seal(root: Path, artifact: Artifact, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:

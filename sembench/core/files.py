@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -31,6 +32,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
         if isinstance(error, OSError) and error.errno and not error.filename:
             error.filename = str(path)
         raise
+
+
+def sweep_temporaries(path: Path) -> None:
+    """Remove what processes that were killed inside ``atomic_path(path)`` left; nobody else may be writing the file."""
+    for left in path.parent.glob(f".{glob.escape(path.stem)}.{'[a-z0-9_]' * 8}{glob.escape(path.suffix)}"):
+        left.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -139,7 +139,8 @@ class Artefacts:
             SembenchError: an unknown name.
         """
         entry = self.entry(name)
-        files = [file.model_dump(mode="json") for file in entry.files]
+        # How much a file may hold guards the disk; it says nothing about what the file holds.
+        files = [file.model_dump(mode="json", exclude={"max_mb"}) for file in entry.files]
         pinned = all(file.sha256 or file.git_blob or file.sha1_no_final_newline for file in entry.files)
         sources = [] if pinned else [s.model_dump(mode="json") for s in entry.sources if s.kind != "mirror"]
         params = {"files": files, "sources": sources}

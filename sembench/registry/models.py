@@ -28,6 +28,7 @@ class DataFile(Strict):
     sha1_no_final_newline: Hex40 | None = Field(None, description="SHA-1 without the last newline (BATS)")
     rows: int | None = Field(None, description="lines of text, a header excluded")
     header: bool = False
+    max_mb: float = Field(200, gt=0, description="most that it may hold, in 10^6 bytes; more is refused")
 
 
 def _only_name(path: str) -> str:

@@ -26,6 +26,7 @@ TRIES = 3
 WAIT = wait_exponential(multiplier=0.5, max=8)
 LONGEST_WAIT = 120.0  # seconds that a server may ask for; beyond that the user gets an error instead
 TIMEOUT = (10, 60)  # seconds until connected, and between two pieces
+PASSING = (408, 425, 429)  # a timeout, "too early", "too many"
 KEPT = 3 * 24 * 3600.0  # seconds that an interrupted download waits to be resumed
 
 
@@ -38,8 +39,10 @@ class Download:
 
 
 @contextlib.contextmanager
-def downloaded(url: str, part: Path, say: Say) -> Iterator[Download]:
+def downloaded(url: str, part: Path, say: Say, most: int) -> Iterator[Download]:
     """Yield all bytes of an address in the file ``part``, and remove it when it has been used or proved wrong.
+
+    ``most``: bytes that may come; a server that sends more, or without end, must not fill the disk.
 
     It stays where the next try can use it: after a broken download, an interruption, and a full disk.
     A lock beside it keeps two processes that want the same address apart.
@@ -52,7 +55,7 @@ def downloaded(url: str, part: Path, say: Say) -> Iterator[Download]:
         retrying = Retrying(
             stop=stop_after_attempt(TRIES), wait=_wait, retry=retry_if_exception_type(PassingError), reraise=True
         )
-        retrying(_resume, url, part, say)
+        retrying(_resume, url, part, say, most)
         download = Download(part)
         try:
             yield download
@@ -68,7 +71,7 @@ def _wait(state: RetryCallState) -> float:
     return max(WAIT(state), error.after if isinstance(error, PassingError) else 0.0)
 
 
-def sweep(cache: Path) -> None:
+def sweep_cache(cache: Path) -> None:
     """Remove what interrupted downloads left in the cache long ago and nobody is resuming now."""
     for path in cache.iterdir():
         # Whoever works on it holds its lock; a process that does the same as this one may be faster.
@@ -88,20 +91,20 @@ def _forget(part: Path) -> None:
     _version_file(part).unlink(missing_ok=True)
 
 
-def _resume(url: str, part: Path, say: Say) -> None:
+def _resume(url: str, part: Path, say: Say, most: int) -> None:
     have = part.stat().st_size if part.exists() else 0
     with _ask(url, _headers(part, have)) as response:
         if response.status_code == 416 and have:
             if response.headers.get("Content-Range") == f"bytes */{have}":
                 return  # the part is the whole
             _start_over(url, part)
-        if response.status_code == 429 or response.status_code >= 500:
+        if response.status_code in PASSING or response.status_code >= 500:
             raise _ask_later(url, response)
         if response.status_code not in (200, 206):
             raise SembenchError(f"{url} answered {response.status_code}")
         if response.status_code == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             _start_over(url, part)
-        _receive(response, url, part, have if response.status_code == 206 else 0, say)
+        _receive(response, url, part, have if response.status_code == 206 else 0, say, most)
 
 
 def _ask_later(url: str, response: requests.Response) -> SembenchError:
@@ -144,13 +147,16 @@ def _ask(url: str, headers: dict[str, str]) -> requests.Response:
         return requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
     except (requests.ConnectionError, requests.Timeout) as error:
         raise PassingError(f"{url} cannot be reached ({type(error).__name__})") from None
-    except requests.RequestException as error:
+    # An address that a server redirects to may be anything; urllib3 refuses some that requests lets through.
+    except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
         raise SembenchError(f"{url} cannot be used ({type(error).__name__})") from None
 
 
-def _receive(response: requests.Response, url: str, part: Path, start: int, say: Say) -> None:
-    length = response.headers.get("Content-Length")
-    total = start + int(length) if length else None
+def _receive(response: requests.Response, url: str, part: Path, start: int, say: Say, most: int) -> None:
+    length = response.headers.get("Content-Length", "")
+    total = start + int(length) if length.isdecimal() else None
+    if total and total > most:
+        raise _too_long(url, part, most)
     if not start:
         _remember_version(response, part)
     # Not decoded: a server that calls a .gz file a content encoding would have it unpacked on the way.
@@ -160,11 +166,21 @@ def _receive(response: requests.Response, url: str, part: Path, start: int, say:
         with part.open("ab" if start else "wb") as target:
             for piece in _with_progress(pieces, start, total, url, say):
                 target.write(piece)
-    except urllib3.exceptions.HTTPError:
+                if target.tell() > most:
+                    raise _too_long(url, part, most)
+    except (urllib3.exceptions.HTTPError, ValueError):  # urllib3 reads a chunk of negative length
         broken = True
     size = part.stat().st_size
     if broken or total not in (None, size):
         raise PassingError(f"{url} broke off after {size} of {total or 'unknown'} bytes (the next try resumes there)")
+
+
+def _too_long(url: str, part: Path, most: int) -> SembenchError:
+    _forget(part)
+    return SembenchError(
+        f"{url} sends more than {most / 1e6:g} MB, the most that it may; "
+        "if that is right, raise 'max_mb' of its files in the registry"
+    )
 
 
 def _remember_version(response: requests.Response, part: Path) -> None:

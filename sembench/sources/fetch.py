@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from sembench.core.artifact import Artifact, read_record, seal
+from sembench.core.artifact import Artifact, read_record, seal, sweep
 from sembench.core.errors import SembenchError
 from sembench.registry.available import local_folder, remedy, usable
 from sembench.registry.models import (
@@ -24,7 +24,7 @@ from sembench.registry.models import (
     SourceKind,
     UrlSource,
 )
-from sembench.sources.download import sweep
+from sembench.sources.download import sweep_cache
 from sembench.sources.hub import fetch_hub
 from sembench.sources.order import Order, Origin, Say, Site
 from sembench.sources.pypi import fetch_pypi
@@ -61,8 +61,9 @@ def fetch_dataset(
         OSError: The disk is full; nothing half-written is left in the folder.
     """
     site.cache.mkdir(parents=True, exist_ok=True)
-    sweep(site.cache)
+    sweep_cache(site.cache)
     with FileLock(site.cache / f"{artifact.folder.name}.lock"):
+        sweep(site.root, artifact)
         order = Order(artifact.name, site.root / artifact.folder, dataset.files, site, say)
         _keep_what_is_there(order)
         before = _earlier(site.root, artifact) if order.facts else None

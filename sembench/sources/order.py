@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
 from sembench.plan.layout import DATA
 from sembench.registry.available import FIXTURES
 from sembench.registry.models import DataFile, SourceKind
-from sembench.sources.verify import PIECE, Facts, Locks, find_problem, is_pinned, measure
+from sembench.sources.verify import PIECE, Facts, Locks, find_problem, is_pinned, measure, most_bytes, too_large
 
 if TYPE_CHECKING:
     from sembench.plan import Plan
@@ -68,6 +68,26 @@ class Origin(NamedTuple):
     place: str
 
 
+class Capped:
+    """A stream that ends in an error where a file grows larger than the registry lets it: little may unpack to much."""
+
+    def __init__(self, stream: IO[bytes], file: DataFile, place: str) -> None:
+        self.stream, self.file, self.place = stream, file, place
+        self.left = most_bytes(file)
+
+    def read(self, size: int) -> bytes:
+        """Return the next piece.
+
+        Raises:
+            SembenchError: the file is too large.
+        """
+        piece = self.stream.read(size)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise SembenchError(too_large(self.file, self.place))
+        return piece
+
+
 @dataclass(frozen=True)
 class Order:
     """The files that a data set still lacks; sources fill it by ``accept``.
@@ -114,7 +134,7 @@ class Order:
         """
         with atomic_path(self.folder / file.name) as temporary:
             with temporary.open("wb") as target:
-                shutil.copyfileobj(stream, target, PIECE)
+                shutil.copyfileobj(cast("IO[bytes]", Capped(stream, file, origin.place)), target, PIECE)
             facts = measure(temporary)
             if problem := find_problem(file, facts):
                 raise SembenchError(f"{file.name} from {origin.place} {problem}")

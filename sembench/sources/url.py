@@ -13,9 +13,10 @@ from sembench.registry.models import DataFile, UrlSource
 from sembench.sources.download import downloaded
 from sembench.sources.order import Order, Origin
 from sembench.sources.unpack import decompress, unpack
-from sembench.sources.verify import measure
+from sembench.sources.verify import measure, most_bytes
 
 ARCHIVE_CHECKS = ("sha256", "sha1", "git_blob")
+MOST_ARCHIVE = 2 * 10**9  # bytes; an archive may hold other data sets besides the one that is wanted
 
 
 def fetch_url(source: UrlSource, order: Order) -> None:
@@ -50,7 +51,8 @@ def _fetch_archive(source: UrlSource, kind: Literal["zip", "tar"], order: Order,
     wanted = {file.name: source.member(file.name) for file in order.missing}
     files = {file.name: file for file in order.missing}
     order.say(f"downloading {url}")
-    with downloaded(url, order.site.cached(url), order.say) as download:
+    most = sum(most_bytes(file) for file in order.files)
+    with downloaded(url, order.site.cached(url), order.say, max(most, MOST_ARCHIVE)) as download:
         _check_archive(source, url, download.path)
         # What else it holds may be another data set, which is then spared a download of the same archive.
         download.keep = unpack(
@@ -59,6 +61,7 @@ def _fetch_archive(source: UrlSource, kind: Literal["zip", "tar"], order: Order,
             wanted,
             lambda name, stream: order.accept(files[name], stream, Origin("url", url)),
             label=url,
+            most=most,
         )
 
 
@@ -69,7 +72,7 @@ def _fetch_file(source: UrlSource, file: DataFile, order: Order, template: str) 
     def deliver(_: str, stream: IO[bytes]) -> None:
         order.accept(file, stream, Origin("url", template))
 
-    with downloaded(url, order.site.cached(url), order.say) as download:
+    with downloaded(url, order.site.cached(url), order.say, most_bytes(file)) as download:
         _check_archive(source, url, download.path)
         if source.archive in ("gz", "bz2"):
             decompress(download.path, source.archive, file.name, deliver, label=url)

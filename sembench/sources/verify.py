@@ -87,6 +87,19 @@ def is_pinned(file: DataFile) -> bool:
     return any(getattr(file, check) for check in CHECKSUMS)
 
 
+def most_bytes(file: DataFile) -> int:
+    """Return how many bytes a file may have."""
+    return round(file.max_mb * 1e6)
+
+
+def too_large(file: DataFile, place: str) -> str:
+    """Return the sentence for a file that is larger than it may be."""
+    return (
+        f"{file.name} from {place} is larger than {file.max_mb:g} MB, the most that it may hold; "
+        "if that is right, raise its 'max_mb' in the registry"
+    )
+
+
 @dataclass(frozen=True)
 class Locks:
     """What was seen on first use: ``locks.json`` maps ``dataset/file`` to its checksum, ``repo@revision`` to a commit.

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from sembench.core.artifact import Artifact, check_origins, content_of, key_of, opened, opened_file, read_record, seal
+from sembench.core.artifact import (
+    Artifact,
+    alone,
+    check_origins,
+    content_of,
+    key_of,
+    opened,
+    opened_file,
+    read_record,
+    seal,
+)
 from sembench.core.canonical import canonical_json, digest
 from sembench.core.errors import SembenchError
 from sembench.core.files import stamped
@@ -237,3 +247,16 @@ def test_scores_of_another_encoder_are_deleted_together(tmp_path: Path) -> None:
             seal(tmp_path, score)
     with pytest.raises(SembenchError, match=r"; delete scores/v\.s1\.0 and run"):
         check_origins(tmp_path, [score])
+
+
+def test_whoever_makes_an_artefact_first_removes_what_a_killed_process_left_of_it(tmp_path: Path) -> None:
+    one = artifact("one")
+    folder = tmp_path / one.folder
+    folder.mkdir()
+    for name in (".data.0123abcd.txt", ".made.x_x_x_x_.json", ".data.short.txt", ".other.0123abcd.txt"):
+        (folder / name).write_text("half")
+    with alone(tmp_path, one) as is_open:
+        assert is_open
+        made(tmp_path, one, "text")
+    kept = {".data.short.txt", ".other.0123abcd.txt", "data.txt", "made.json"}
+    assert {path.name for path in folder.iterdir()} == kept

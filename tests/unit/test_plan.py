@@ -163,6 +163,12 @@ def test_a_set_without_checksums_counts_by_its_sources(registry_copy: Path) -> N
     assert Plan("full", root=registry_copy).backbone("bert_base_uncased").key != before
 
 
+def test_how_much_a_file_may_hold_is_no_part_of_a_key(registry_copy: Path) -> None:
+    before = Plan("full", root=registry_copy).dataset("glove_840b_text").key
+    edit(registry_copy, "datasets.yaml", lambda v: v["glove_840b_text"]["files"][0].update(max_mb=7000))
+    assert Plan("full", root=registry_copy).dataset("glove_840b_text").key == before
+
+
 def test_what_the_project_writes_itself_is_part_of_the_key(registry_copy: Path) -> None:
     """SRSD's own pairs and the dictionary decide its test set; DSBATS4CL's rows do not."""
     key = ScoreKey(run_id(registry_copy, "minilm"), "mean", "srsd", "srsd")

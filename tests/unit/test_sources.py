@@ -345,6 +345,25 @@ def test_a_named_pipe_in_a_mirror_does_not_hang(site: Place) -> None:
         site.fetch("birds", dataset({"name": "b.txt"}), ["mirror"])
 
 
+def test_what_is_larger_than_the_registry_lets_it_be_is_refused(site: Place) -> None:
+    """TEXT has 22 bytes."""
+    with pytest.raises(
+        SembenchError, match=r"a\.txt from birds/a\.txt is larger than 2.1e-05 MB, .*raise its 'max_mb'"
+    ):
+        site.fetch("birds", dataset({"name": "a.txt", "max_mb": 0.000021}), ["mirror"])
+    assert names_in(site.folder("birds")) == []
+    site.fetch("birds", dataset({"name": "a.txt", "max_mb": 0.000022}), ["mirror"])
+
+
+def test_what_a_killed_fetch_left_half_written_is_removed(site: Place) -> None:
+    folder = site.folder("birds")
+    folder.mkdir(parents=True)
+    for name in (".a.0b1c2d3_.txt", ".made.abcdefgh.json", ".a.notes.txt", "own notes.txt"):
+        (folder / name).write_text("half")
+    site.fetch("birds", dataset(), ["mirror"])
+    assert names_in(folder) == [".a.notes.txt", "a.txt", "made.json", "own notes.txt"]
+
+
 def test_a_damaged_record_is_made_anew(site: Place) -> None:
     first = site.fetch("birds", dataset(), ["mirror"])
     (site.folder("birds") / "made.json").write_text("{")
@@ -354,7 +373,7 @@ def test_a_damaged_record_is_made_anew(site: Place) -> None:
 
 def test_old_leftovers_are_swept_but_not_those_in_use(site: Place) -> None:
     cache = site.site.cache
-    old, used, new, folder = (cache / name for name in ("old", "used", "new", "pip-old"))
+    old, used, new, folder = (cache / name for name in ("old", "used", "new", "old folder"))
     folder.mkdir(parents=True)
     (folder / "x.whl").write_bytes(b"x")
     for path in (old, old.with_suffix(".version"), used, new):

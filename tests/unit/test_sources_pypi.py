@@ -153,3 +153,12 @@ def test_a_full_disk_in_pip_is_a_full_disk(shelf: Path, site: Place, monkeypatch
     with pytest.raises(OSError, match="No space left") as caught:
         fetch(site)
     assert caught.value.errno == errno.ENOSPC
+
+
+def test_what_a_killed_download_left_is_neither_used_nor_kept(shelf: Path, site: Place) -> None:
+    add_wheel(shelf)
+    left = site.site.cached("pip tiny-fruit==1.0 None") / "got" / "a-0-py3-none-any.whl"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half of another")
+    fetch(site)
+    assert [path.name for path in site.site.cache.iterdir() if path.suffix != ".lock"] == []

@@ -45,6 +45,7 @@ class Server(ThreadingHTTPServer):
         self.asks = ""  # Retry-After of a status
         self.pause = 0.0  # seconds between the two halves of a body
         self.versions: dict[str, str] = {"ETag": '"v1"'}
+        self.lengths: dict[str, str] | None = None  # what is said of a body's length; none: the truth
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
@@ -82,7 +83,8 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, status: int, headers: dict[str, str], body: bytes, most: int = 0) -> None:
         self.server.sent.append(len(body[:most]))  # before the client can be done with it
         self.send_response(status)
-        for name, value in (headers | {"Content-Length": str(len(body))}).items():
+        lengths = {"Content-Length": str(len(body))} if self.server.lengths is None else self.server.lengths
+        for name, value in (headers | lengths).items():
             self.send_header(name, value)
         self.end_headers()
         half = len(body[:most]) // 2
@@ -206,6 +208,41 @@ def test_a_part_that_is_the_whole_or_too_long(server: Server, site: Place, extra
     assert_whole(site)
 
 
+@pytest.mark.parametrize("archive", [None, "gz", "zip"])
+def test_more_than_may_come_is_refused_before_it_comes(
+    server: Server, site: Place, monkeypatch: pytest.MonkeyPatch, archive: str | None
+) -> None:
+    monkeypatch.setattr("sembench.sources.url.MOST_ARCHIVE", 1000)
+    with pytest.raises(SembenchError, match=r"/a\.bin sends more than 0\.1 MB, .*raise 'max_mb' of its files"):
+        fetch(site, dataset([server.url("/a.bin")], {"a.bin": {"max_mb": 0.1}}, archive=archive))
+    assert len(server.seen) == 1 and left_in_cache(site) == []
+
+
+@pytest.mark.parametrize("length", ["", "abc", "-5"])
+def test_a_body_whose_length_is_not_known_ends_where_it_may_not_grow(server: Server, site: Place, length: str) -> None:
+    server.lengths = {"Content-Length": length}
+    with pytest.raises(SembenchError, match=r"/a\.bin sends more than 0\.1 MB"):
+        fetch(site, dataset([server.url("/a.bin")], {"a.bin": {"max_mb": 0.1}}))
+    fetch(site, dataset([server.url("/a.bin")]))
+    assert_whole(site)
+
+
+@pytest.mark.parametrize("chunks", [b"ff\r\ncut", b"zz\r\ntext", b"-5\r\ntext"])
+def test_a_chunked_body_that_breaks_off_is_asked_for_again(server: Server, site: Place, chunks: bytes) -> None:
+    server.lengths, server.files["/c"] = {"Transfer-Encoding": "chunked"}, chunks
+    with pytest.raises(SembenchError, match=r"/c broke off after \d+ of unknown bytes"):
+        fetch(site, dataset([server.url("/c")], {"a.bin": {}}))
+    assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 503])
+def test_what_passes_is_asked_again(server: Server, site: Place, status: int) -> None:
+    server.script = [("status", status)]
+    fetch(site, dataset([server.url("/a.bin")]))
+    assert len(server.seen) == 2
+    assert_whole(site)
+
+
 def test_500_then_200(server: Server, site: Place) -> None:
     server.script = [("status", 500), ("status", 503)]
     fetch(site, dataset([server.url("/a.bin")]))
@@ -241,13 +278,44 @@ def test_the_forms_of_retry_after() -> None:
     soon = datetime.now(UTC) + timedelta(seconds=30)
     assert 28 < download.seconds_until(format_datetime(soon, usegmt=True)) <= 30
     assert download.seconds_until("Mon, 01 Jan 2024 00:00:00 GMT") == 0
-    assert [download.seconds_until(text) for text in ("5", "", "soon", "-3")] == [5, 0, 0, 0]
+    assert [download.seconds_until(text) for text in ("5", " 5 ", "0", "", "soon", "-3", "7, 8")] == [
+        5,
+        5,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
+    # What makes no sense asks for nothing.
+    for absurd in ("1e9", "inf", "nan", "Mon, 99 Foo 2030 99:99:99 GMT", "Fri, 31 Dec 9999 23:59:59 +9999"):
+        assert download.seconds_until(absurd) == 0
 
 
 def test_redirects_are_followed(server: Server, site: Place) -> None:
     server.moved["/old"] = "/a.bin"
     fetch(site, dataset([server.url("/old")]))
     assert_whole(site)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "file:///etc/hostname",
+        "ftp://example.invalid/a.bin",
+        "data:text/plain,hello",
+        "http://[::1",
+        "http://" + "a" * 70 + ".invalid/",
+        "http://127.0.0.1:99999/",
+        "http://\xe9.invalid/",
+        "/old",
+    ],
+)
+def test_redirects_to_nowhere_are_one_sentence(server: Server, site: Place, place: str) -> None:
+    server.moved["/old"] = place
+    with pytest.raises(SembenchError, match=r"/old cannot be used \("):
+        fetch(site, dataset([server.url("/old")]))
+    assert left_in_cache(site) == []
 
 
 def test_404_is_not_tried_again_and_falls_to_the_next_address(server: Server, site: Place) -> None:
