@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
+from matplotlib.text import Text
+
+from sembench.reporting.text import csv_text, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +60,12 @@ _NO_DATES: dict[str, dict[str, Any]] = {
 def styled() -> Any:
     """Return a context in which everything is drawn in the project's style."""
     return mpl.rc_context(STYLE)
+
+
+def spell_out(drawing: Drawing) -> None:
+    """Spell out control characters in whatever is written in a drawing: an SVG that holds one cannot be read."""
+    for text in drawing.findobj(Text):
+        text.set_text(visible(text.get_text()))
 
 
 def add_note(drawing: Drawing, note: str, width: int = 112, size: float = 8) -> None:
@@ -111,7 +120,7 @@ def figure_files(drawing: Drawing, frame: pd.DataFrame) -> dict[str, str | bytes
         stream = io.BytesIO()
         save(drawing, stream, suffix)
         made[suffix] = stream.getvalue()
-    return made | {"csv": str(frame.to_csv(index=False, lineterminator="\n"))}
+    return made | {"csv": csv_text(frame)}
 
 
 def save(drawing: Drawing, target: Path | io.BytesIO, suffix: str) -> None:
@@ -129,7 +138,7 @@ def inline_svg(drawing: Drawing, prefix: str, title: str) -> str:
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
     for name, colour in (("ink", INK), ("muted", MUTED), ("paper", PAPER)):
         text = text.replace(colour, f"var(--{name}, {colour})")
-    return re.sub(r"<svg ", f'<svg role="img" aria-label="{_attribute(title)}" ', text, count=1)
+    return re.sub(r"<svg ", f'<svg role="img" aria-label="{_attribute(visible(title))}" ', text, count=1)
 
 
 def _attribute(text: str) -> str:

@@ -39,11 +39,12 @@ class FigureView(View[C]):
 
     def drawn(self) -> Drawn:
         """Return the figure, drawn once."""
-        from sembench.reporting.drawing import styled
+        from sembench.reporting.drawing import spell_out, styled
 
         if not hasattr(self, "_drawn"):
             with styled():
                 self._drawn = self.draw()
+            spell_out(self._drawn.drawing)
         return self._drawn
 
     def render(self) -> dict[str, str | bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
+import html
+import io
 import json
 import re
 import shutil
@@ -15,10 +17,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from sembench.core.artifact import Artifact, seal
 from sembench.core.errors import SembenchError
@@ -33,6 +37,7 @@ from sembench.reporting.views import _scores_config as grid_config
 from sembench.reporting.views import _scores_grid as grid
 from sembench.reporting.views import curves, recipes, scores
 from sembench.results.aggregate import paired, paired_gain
+from tests.conftest import ROOT
 
 PROJECT = Path(__file__).resolve().parents[2]
 TABLE, FIGURE, STS_TABLE, CROSS = "simcse_table_5", "simcse_figure_3", "analogy_table_sts", "beyond_table_cross"
@@ -814,6 +819,71 @@ def test_html_escapes_labels(small: FakePlan):
     assert {"script", "img", "button"}.isdisjoint(tag for tag, _ in reader.tags)
     assert EVIL in reader.text
     assert NOTE in reader.text
+
+
+INJECTED = (
+    EVIL,
+    "</style><style>*{display:none}</style>",
+    '" onmouseover="alert(1)',
+    "<svg/onload=alert(1)>",
+    "&#x3c;script&#x3e; &lt;b&gt; &amp; R&D",
+    "{{ 7 * 7 }} {% raw %} {# c #}",
+    r"$\write18{touch x}$ \input{/etc/passwd}",
+    r"\end{tabular} & \\ \catcode`\$=12 %",
+    "[link](javascript:alert(1)) ![i](javascript:alert(1)) <javascript:alert(1)>",
+    "`code` *b* _i_ ~~s~~ | cell |",
+    "# head",
+    "1. list",
+    "- item",
+    "+ item",
+    "---",
+    "===",
+    "> quote",
+    "[bold red]x[/] [i]",
+    "\x1b[31mred\x1b[0m\x07",
+    "\u202eevil\u202c \u2066x",
+    "\u200bhidden\xad",
+    "two\nlines\u2028more",
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "@SUM(A1)",
+    "\t-2+3",
+)
+
+
+@pytest.mark.parametrize("given", INJECTED)
+def test_injected_text_is_text_in_every_form(given: str):
+    """What stands in registry, data or an error is shown, and does nothing."""
+    said = text.flat(given)
+    assert said.isprintable()
+    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    assert markdown.render(text.markdown_escape(given)) == f"<p>{html.escape(said, quote=False)}</p>\n".replace(
+        '"', "&quot;"
+    )
+    latex = text.latex_escape(given)
+    own = r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater|textbar)\{\}|\\[&%$#_{}]|\$[-]\$|\{[][]\}"
+    assert not set(re.sub(own, "", latex)) & set("\\&%$#_{}~^<>|")
+    (cell,) = pd.read_csv(io.StringIO(text.csv_text(pd.DataFrame({"a": [given]}))), keep_default_na=False)["a"]
+    assert cell in (given, f"'{given}") and not cell.lstrip().startswith(("=", "+", "-", "@"))
+    page = text.environment(ROOT).from_string('<p title="{{ given }}">{{ given }}</p>').render(given=given)
+    reader = read_html(page)
+    assert [tag for tag, _ in reader.tags] == ["p"] and reader.tags[0][1].keys() == {"title"}
+    assert reader.text == reader.tags[0][1]["title"] == text.visible(given)
+
+
+def test_numbers_of_a_csv_stay_numbers():
+    frame = pd.DataFrame({"=head": ["+ MLP", None], "delta": [-1.5, 2.0], "n": [-1, 2]})
+    assert text.csv_text(frame) == "'=head,delta,n\n'+ MLP,-1.5,-1\n,2.0,2\n"
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_an_svg_can_be_read_whatever_its_labels_hold(small: FakePlan):
+    plan = rewritten(small, FIGURE, "label: MiniLM,", r'label: "</text><script>\e[31m\u202e&",', "figures")
+    svg = io.BytesIO()
+    drawing.save(view(plan, FIGURE, scores_of(plan)).drawn().drawing, svg, "svg")
+    drawn = ElementTree.fromstring(svg.getvalue())
+    assert r"</text><script>\x1b[31m\u202e&" in {each.text for each in drawn.iter()}
+    assert not any(each.tag.endswith("script") for each in drawn.iter())
 
 
 FORMULA = r"Eq. {2} of $\mathcal{L}_{x}$ & {{ more }}"

@@ -11,7 +11,7 @@ from sembench.core.schema import RelativePath, Strict
 from sembench.plan.needs import Needs
 from sembench.registry.check import need
 from sembench.reporting.coordinates import check_once
-from sembench.reporting.text import environment, latex_escape, markdown_escape
+from sembench.reporting.text import csv_text, environment, latex_escape, markdown_escape
 from sembench.reporting.view import TABLE_SUFFIXES, Shown, View, ViewConfig
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Frame(View[FrameConfig]):
         """Return the table in four forms, by suffix."""
         frame = self.frame()
         return {
-            "csv": str(frame.to_csv(index=False, lineterminator="\n")),
+            "csv": csv_text(frame),
             "md": self._markdown(frame),
             "tex": self._latex(frame),
             "html": self._html(frame),

@@ -15,6 +15,7 @@ from sembench.registry.check import need
 from sembench.registry.models import Recipe
 from sembench.reporting.coordinates import Checker, check_once
 from sembench.reporting.tables import Marked, Printed, PrintedRow, PrintedTable, marks_of, render_html, renderings
+from sembench.reporting.text import csv_text
 from sembench.reporting.view import TABLE_SUFFIXES, Shown, View, ViewConfig
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Recipes(View[RecipesConfig]):
 
     def render(self) -> dict[str, str | bytes]:
         """Return the table in four forms, by suffix."""
-        csv = str(pd.DataFrame(list(self.lines())).to_csv(index=False, lineterminator="\n"))
+        csv = csv_text(pd.DataFrame(list(self.lines())))
         return dict(renderings(self.printed(), self.plan.root, csv))
 
     def page(self) -> Shown:

@@ -24,7 +24,7 @@ from sembench.reporting.tables import (
     render_html,
     renderings,
 )
-from sembench.reporting.text import number
+from sembench.reporting.text import csv_text, number
 from sembench.reporting.view import TABLE_SUFFIXES, Shown, View, ViewConfig
 from sembench.reporting.views._scores_config import (
     Claim,
@@ -105,7 +105,7 @@ class Scores(View[ScoresConfig]):
 
     def render(self) -> dict[str, str | bytes]:
         """Return the table in four forms, by suffix."""
-        csv = str(table_frame(self.cells).to_csv(index=False, lineterminator="\n"))
+        csv = csv_text(table_frame(self.cells))
         return dict(renderings(self.printed(), self.plan.root, csv))
 
     def page(self) -> Shown:
