@@ -16,14 +16,15 @@ from sembench.core.errors import printable
 from sembench.plan import Plan
 from sembench.registry import project_root
 from sembench.registry.load import read_yaml
+from sembench.reporting.text import visible
 
 ScaleOption = Annotated[str, typer.Option(help="smoke, demo, small or full; as in config.yaml if not given")]
 MirrorOption = Annotated[Path | None, typer.Option(help="mirror folder; else SEMBENCH_MIRROR, else config.yaml")]
 
 
 def out(text: str) -> None:
-    """Print a result."""
-    print(text)  # noqa: T201
+    """Print a result; what it quotes cannot move the cursor."""
+    print(visible(text))  # noqa: T201
 
 
 def plan_of(scale: str = "", mirror: Path | None = None) -> Plan:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sembench.cli import main
-from sembench.cli.common import show_table
+from sembench.cli.common import out, show_table
 from sembench.plan import Plan
 from sembench.registry import load_registry
 from tests.conftest import DATA, ROOT, copy_project
@@ -257,3 +257,9 @@ def test_relock_records_a_reason_and_nothing_else(sembench, home: Path) -> None:
     assert "protocol/sts" in said.err
     assert "objective/contrastive" not in said.err
     assert sembench("relock", "--why", "again").code == 2
+
+
+def test_what_is_printed_neither_moves_the_cursor_nor_reads_as_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(("name",), [("[bold]a[/]\x1b[2J\nb",)])
+    out("one\n\ttwo\x1b]0;title\x07")
+    assert capsys.readouterr().out.splitlines()[1:] == [r"[bold]a[/]\x1b[2J\nb", "one", "\ttwo\\x1b]0;title\\x07"]
