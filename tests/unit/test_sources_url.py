@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import os
+import sys
 import tarfile
 import threading
 import time
@@ -46,6 +47,11 @@ class Server(ThreadingHTTPServer):
         self.pause = 0.0  # seconds between the two halves of a body
         self.versions: dict[str, str] = {"ETag": '"v1"'}
         self.lengths: dict[str, str] | None = None  # what is said of a body's length; none: the truth
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that hung up, as it may."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
