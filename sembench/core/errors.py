@@ -86,10 +86,13 @@ def sentence_of(error: Exception) -> str:
     return ""
 
 
-def _is_disk_full(error: Exception) -> bool:
-    """Libraries written in other languages raise errors of their own, with the system's words in their text."""
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Libraries in other languages raise errors of their own: with the system's words, or on top of the system's."""
+    if error is None:
+        return False
     by_number = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return by_number or any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
+    by_words = any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
+    return by_number or by_words or _is_disk_full(error.__cause__ or error.__context__)
 
 
 def disk_full(error: Exception) -> str:

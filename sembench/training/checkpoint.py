@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
 import shutil
 import signal
@@ -16,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sembench.core.errors import SembenchError
-from sembench.core.files import atomic_path
+from sembench.core.errors import SembenchError, sentence_of
+from sembench.core.files import atomic_path, sha256_of
 from sembench.core.progress import StepProgress
 from sembench.training.objectives.base import Facts
 
@@ -27,6 +29,12 @@ SECONDS_BETWEEN = 600.0
 EXIT_CODE = 75
 STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 Weights = dict[str, Tensor]
+# Bytes of the checksum that ends a state; the checksums within torch's own format do not cover its every byte.
+_DIGEST = 64
+
+
+class UnusableStateError(SembenchError):
+    """A state that is damaged or does not fit the code: nothing can go on from it."""
 
 
 class Interrupted(SystemExit):
@@ -156,11 +164,19 @@ class Checkpoint:
         """
         if self.path is None or not (self.signal or time.monotonic() - self._written >= self.every):
             return
-        self._write(self.path, state, model, precision, progress, *parts)
+        saved = "which is saved"
+        try:
+            self._write(self.path, state, model, precision, progress, *parts)
+        except Exception as error:
+            if not (sentence := sentence_of(error)):
+                raise
+            # The disk may have room by the next time; what was trained so far is worth more than stopping now.
+            saved = f"which is not saved ({sentence.partition(';')[0]})"
+            progress.say(f"step {state.step}, {saved}; the older state stays as it is")
         self._written = time.monotonic()
         if self.signal:
             what = f"{self.signal.name} after step {state.step}"
-            progress.say(f"stopped by {what}, which is saved; run the same command again to go on")
+            progress.say(f"stopped by {what}, {saved}; run the same command again to go on")
             raise Interrupted(f"{self.run_id} was stopped by {what}")
 
     def _write(
@@ -177,9 +193,15 @@ class Checkpoint:
             "cuda_rng": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
             "state": {**asdict(state), "segments": [*state.segments, segment(state, progress)]},
         }
-        # Through Python's own file: torch's writer does not say that a disk is full.
-        with atomic_path(path) as temporary, temporary.open("wb") as stream:
-            torch.save(saved, stream)
+        with atomic_path(path) as temporary:
+            # Through Python's own file: torch's writer does not say that a disk is full.
+            with temporary.open("wb") as stream:
+                torch.save(saved, stream)
+            digest = sha256_of(temporary)
+            with temporary.open("ab") as stream:
+                stream.write(digest.encode())
+                stream.flush()
+                os.fsync(stream.fileno())  # The older state goes now: a power cut must not take both.
 
     def restore(self, model: Weighted, precision: str, *parts: Any) -> State:
         """Load the saved state into the model, its best weights and ``parts``; a new run if there is none.
@@ -190,16 +212,18 @@ class Checkpoint:
             *parts: optimiser, schedule and scaler.
 
         Raises:
-            SembenchError: the file is damaged or belongs to another run, or the run went on other data or in another
-                precision.
+            UnusableStateError: the file is damaged or does not fit the run; the model may have taken a part of it.
+            SembenchError: it belongs to another run, or the run went on other data or in another precision.
         """
         if self.path is None or not self.path.is_file():
             return State()
         anew = f"delete {self.path} to start the run anew"
+        if not _is_whole(self.path):
+            raise UnusableStateError(f"{self.path} is damaged")
         try:
             saved = torch.load(self.path, weights_only=True, map_location="cpu")
         except Exception as error:  # torch raises many kinds, with pages of text
-            raise SembenchError(f"{self.path} cannot be read ({type(error).__name__}); {anew}") from None
+            raise UnusableStateError(f"{self.path} cannot be read ({type(error).__name__})") from None
         try:
             if (run := saved["run"]) != self.run_id:
                 raise SembenchError(f"{self.path} belongs to {run}, not {self.run_id}; {anew}")
@@ -215,12 +239,23 @@ class Checkpoint:
                 )
             return _loaded(saved, model, *parts)
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise SembenchError(f"{self.path} does not fit the run ({type(error).__name__}); {anew}") from None
+            raise UnusableStateError(f"{self.path} does not fit the run ({type(error).__name__})") from None
 
     def remove(self) -> None:
         """Forget the state: the run is complete."""
         if self.path is not None:
             shutil.rmtree(self.path.parent, ignore_errors=True)
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a state ends with the checksum of what is before it."""
+    left = path.stat().st_size - _DIGEST
+    found = hashlib.sha256()
+    with path.open("rb") as stream:
+        while left > 0 and (piece := stream.read(min(left, 1 << 20))):
+            found.update(piece)
+            left -= len(piece)
+        return left == 0 and stream.read() == found.hexdigest().encode()
 
 
 def _loaded(saved: dict[str, Any], model: Weighted, *parts: Any) -> State:

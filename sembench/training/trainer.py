@@ -21,14 +21,14 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from sembench.core.errors import SembenchError, unknown
 from sembench.core.plugin import Chosen
-from sembench.core.progress import StepProgress
+from sembench.core.progress import StepProgress, say
 from sembench.data.readers.pairs import Pairs
 from sembench.encoders.convert.base import POOLER
 from sembench.encoders.devices import autocast, resolve_precision
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
 from sembench.registry.models import Recipe
 from sembench.training.batches import encode_rows, sampled, step_rows, steps_per_epoch
-from sembench.training.checkpoint import Checkpoint, State, Weighted, segment
+from sembench.training.checkpoint import Checkpoint, State, UnusableStateError, Weighted, segment
 from sembench.training.dev import dev_point
 from sembench.training.objectives.base import Encode, Objective, Rows
 
@@ -66,6 +66,8 @@ def train(
 ) -> Trained:
     """Train an encoder and return it with the weights of its best dev score.
 
+    A state from which nothing can go on is deleted, said so, and the run starts anew.
+
     Args:
         recipe: the resolved recipe.
         objective: what is minimised, with its parameters.
@@ -80,6 +82,24 @@ def train(
         SembenchError: the loss stops being finite, the examples do not fit, or the encoder cannot be trained so.
         Interrupted: a signal ended the run; its state is written.
     """
+    try:
+        return _trained(recipe, objective, seed, start, examples, dev, checkpoint, title)
+    except UnusableStateError as error:
+        say(f"{title}: {error}; it is deleted, and the run starts anew")
+        checkpoint.remove()
+        return _trained(recipe, objective, seed, start, examples, dev, checkpoint, title)
+
+
+def _trained(
+    recipe: Recipe,
+    objective: Chosen[Objective],
+    seed: int,
+    start: Path,
+    examples: pd.DataFrame,
+    dev: Pairs,
+    checkpoint: Checkpoint,
+    title: str,
+) -> Trained:
     torch.manual_seed(seed)
     encoder = load_start(start, objective, recipe.dropout)
     task = build_task(objective, encoder, sampled(examples, recipe.rows, seed), recipe.max_length)

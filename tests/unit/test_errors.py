@@ -26,9 +26,17 @@ def test_a_mistake_is_one_sentence_on_standard_error(capsys: pytest.CaptureFixtu
     assert capsys.readouterr() == ("", "error: file x, line 3: correct it\n")
 
 
+def on_top_of(cause: Exception) -> Exception:
+    """An error of a library that was raised while it handled another, as torch's."""
+    error = RuntimeError("unexpected pos 768 vs 662")
+    error.__context__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
+        on_top_of(OSError(errno.ENOSPC, "No space left on device")),
         OSError(errno.ENOSPC, "No space left on device", "model.safetensors"),
         OSError(errno.EDQUOT, "Disk quota exceeded"),
         RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),

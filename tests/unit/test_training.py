@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +30,7 @@ from sembench.plan.layout import RUN_FILES
 from sembench.registry.models import Dataset, Recipe
 from sembench.training import dev as dev_module
 from sembench.training import trainer
-from sembench.training.checkpoint import Checkpoint, Interrupted, Weighted
+from sembench.training.checkpoint import Checkpoint, Interrupted, UnusableStateError, Weighted
 from sembench.training.dev import dev_point
 from sembench.training.objectives.base import SENTENCE_TRANSFORMERS
 from sembench.training.save import save_run
@@ -385,34 +387,129 @@ def test_a_thread_trains_without_listening_to_signals(bert: Path, dev: Pairs, tm
     assert found[0].state.step == 2
 
 
-def test_checkpoints_that_do_not_fit_are_sentences(bert: Path, dev: Pairs, tmp_path: Path) -> None:
-    run(bert, dev, chosen("softmax"), max_steps=2, checkpoint=Checkpoint(tmp_path, "test", every=0.0))
-    path = tmp_path / "test" / "state.pt"
-    good = torch.load(path, weights_only=True)
+def write_state(path: Path, saved: dict) -> None:
+    """Write a state as ``Checkpoint`` does: its checksum is right, whatever it holds."""
+    path.parent.mkdir(exist_ok=True)
+    torch.save(saved, path)
+    path.write_bytes(path.read_bytes() + hashlib.sha256(path.read_bytes()).hexdigest().encode())
 
-    def refused(saved: dict | bytes, **recipe) -> str:
-        if isinstance(saved, bytes):
-            path.write_bytes(saved)
-        else:
-            torch.save(saved, path)
+
+@pytest.fixture(scope="module")
+def state(bert: Path, dev: Pairs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last state of a run of three steps."""
+    folder = tmp_path_factory.mktemp("state")
+    run(bert, dev, chosen("softmax"), max_steps=3, checkpoint=Checkpoint(folder, "test", every=0.0))
+    return folder / "test" / "state.pt"
+
+
+def test_checkpoints_of_something_else_are_sentences(bert: Path, dev: Pairs, state: Path, tmp_path: Path) -> None:
+    path = tmp_path / "test" / "state.pt"
+    good = torch.load(state, weights_only=True)
+
+    def refused(saved: dict, **recipe) -> str:
+        write_state(path, saved)
         with pytest.raises(SembenchError) as error:
             run(bert, dev, chosen("softmax"), checkpoint=Checkpoint(tmp_path, "test"), **recipe)
         assert str(error.value).endswith(f"delete {path} to start the run anew")
+        assert path.is_file()
         return str(error.value)
 
-    assert "cannot be read" in refused(b"no checkpoint")
-    assert "cannot be read" in refused(path.read_bytes()[:20_000])
     assert "belongs to other, not test" in refused({**good, "run": "other"})
     assert "was trained in fp32 but would go on in bf16" in refused(good, precision="bf16")
     # What `auto` stands for on another machine would choose another step.
     assert "would go on in fp32 with dev scores in bf16" in refused(good, eval_precision="bf16")
-    for key in good.keys() - {"content"}:
-        assert "does not fit the run" in refused({name: value for name, value in good.items() if name != key})
-    classifier = "own.classifier.weight"
-    assert "does not fit" in refused({**good, "weights": {k: v for k, v in good["weights"].items() if k != classifier}})
-    assert "does not fit" in refused({**good, "weights": {**good["weights"], classifier: torch.zeros(3, 5)}})
-    assert "does not fit" in refused({**good, "state": {**good["state"], "stop": 1}})
-    assert "does not fit" in refused({**good, "parts": good["parts"][:2]})
+
+
+CLASSIFIER = "own.classifier.weight"
+UNFIT = {
+    **{
+        f"no {key}": partial(lambda key, good: good.pop(key), key)
+        for key in ("run", "precision", "weights", "best_weights")
+    },
+    **{f"no {key}": partial(lambda key, good: good.pop(key), key) for key in ("parts", "rng", "cuda_rng", "state")},
+    "a weight less": lambda good: good["weights"].pop(CLASSIFIER),
+    "a weight of another shape": lambda good: good["weights"].update({CLASSIFIER: torch.zeros(3, 5)}),
+    "more than a state": lambda good: good["state"].update(stop=1),
+    "no scaler": lambda good: good["parts"].pop(),
+    "an optimiser of less": lambda good: good["parts"][0]["param_groups"].pop(),
+    "a generator of less": lambda good: good.update(rng=good["rng"][:9]),
+}
+
+
+@pytest.mark.parametrize("change", list(UNFIT))
+def test_a_state_that_does_not_fit_is_never_half_used(
+    bert: Path, dev: Pairs, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    """The run starts anew by itself, with the same numbers as if there had been no state."""
+    good = torch.load(state, weights_only=True)
+    UNFIT[change](good)
+    path = tmp_path / "test" / "state.pt"
+    write_state(path, good)
+    found = run(bert, dev, chosen("softmax"), max_steps=1, checkpoint=Checkpoint(tmp_path, "test"))
+    assert [(each["start_step"], each["end_step"]) for each in found.state.segments] == [(0, 1)]
+    assert found.state.losses == torch.load(state, weights_only=True)["state"]["losses"][:1]
+    assert f"{path} does not fit the run (" in (told := capsys.readouterr().err)
+    assert "; it is deleted, and the run starts anew" in told
+    assert not path.exists()
+
+
+def test_no_bit_of_a_state_can_flip_unseen(state: Path, tmp_path: Path) -> None:
+    """Nor can it be cut, empty or longer: none is used, and all are sentences."""
+    whole, rng = bytearray(state.read_bytes()), np.random.default_rng(0)
+    damaged = [b"", b"\n", b"no checkpoint", whole + b"\0", whole + whole, whole[:-64], whole[64:]]
+    damaged += [whole[:length] for length in rng.integers(len(whole), size=20)]
+    for place in [*range(len(whole) - 70, len(whole)), *rng.integers(len(whole), size=150)]:
+        damaged.append(bytearray(whole))
+        damaged[-1][place] ^= 1 << int(rng.integers(8))
+    checkpoint = Checkpoint(tmp_path, "test")
+    for content in damaged:
+        (tmp_path / "test").mkdir(exist_ok=True)
+        (tmp_path / "test" / "state.pt").write_bytes(content)
+        with pytest.raises(UnusableStateError, match=r"state\.pt is damaged$"):
+            checkpoint.restore(Weighted(), "fp32")
+
+
+def test_a_damaged_state_lets_the_run_start_anew_by_itself(
+    bert: Path, dev: Pairs, wholes: dict[str, Trained], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(bert, dev, max_steps=2, checkpoint=Checkpoint(tmp_path, "test", every=0.0))
+    path = tmp_path / "test" / "state.pt"
+    content = path.read_bytes()
+    path.write_bytes(content[:-9] + b"9" + content[-8:])
+    assert_same_run(wholes["contrastive"], run(bert, dev, checkpoint=Checkpoint(tmp_path, "test")))
+    assert f"test: {path} is damaged; it is deleted, and the run starts anew" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_costs_neither_the_run_nor_its_older_state(
+    bert: Path, dev: Pairs, wholes: dict[str, Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """What torch raises there is its own error, on top of the system's."""
+    save, calls = torch.save, []
+
+    def full(saved: dict, stream) -> None:
+        calls.append(saved["state"]["step"])
+        if calls[-1] > 3:
+            with Path("/dev/full").open("wb") as device:
+                save(saved, device)
+        save(saved, stream)
+
+    monkeypatch.setattr(torch, "save", full)
+    signalled(monkeypatch, chosen(), signal.SIGTERM, step=6)
+    with pytest.raises(Interrupted) as stop:
+        run(bert, dev, checkpoint=Checkpoint(tmp_path, "test", every=0.0))
+    assert stop.value.code == 75
+    assert calls == [1, 2, 3, 4, 5, 6]
+    told = capsys.readouterr().err
+    full_disk = f"which is not saved (the disk is full while writing {tmp_path}/test/state.pt)"
+    assert f"test: step 4, {full_disk}; the older state stays as it is\n" in told
+    assert f"test: stopped by SIGTERM after step 6, {full_disk}; run the same command" in told
+    assert [path.name for path in (tmp_path / "test").iterdir()] == ["state.pt"]
+    monkeypatch.undo()
+    resumed = run(bert, dev, checkpoint=Checkpoint(tmp_path, "test"))
+    assert_same_run(wholes["contrastive"], resumed)
+    assert resumed.state.segments[0]["end_step"] == 3
 
 
 # -------------------------------------------------------------------------------------------------------------- saving
