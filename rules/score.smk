@@ -14,7 +14,7 @@ rule score:
         str(PLAN.layout.base / "logs/score/{run}.{batch}.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/score/{run}.{batch}.jsonl")
-    threads: 4
+    threads: PLAN.scale.threads
     resources:
         gpu=1,
         mem_mb=8000,
@@ -23,4 +23,4 @@ rule score:
         "scoring {wildcards.run}"
     shell:
         "python workflow_scripts/score.py {wildcards.run:q} {wildcards.batch:q} --done {output.done:q}"
-        " --threads {threads} 2>&1 | tee {log:q}"
+        " 2>&1 | tee -i {log:q}"

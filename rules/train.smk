@@ -14,8 +14,8 @@ rule train:
         str(PLAN.layout.base / "logs/train/{run}.log"),
     benchmark:
         str(PLAN.layout.base / "benchmarks/train/{run}.jsonl")
-    # A processor's training uses them all; with a GPU the rest can score meanwhile.
-    threads: 4
+    # That many whatever `--cores` says, since they decide the last bits of the numbers.
+    threads: PLAN.scale.threads
     resources:
         gpu=1,
         mem_mb=16000,
@@ -23,4 +23,4 @@ rule train:
     message:
         "training {wildcards.run}"
     shell:
-        "python workflow_scripts/train.py {wildcards.run:q} --threads {threads} 2>&1 | tee {log:q}"
+        "python workflow_scripts/train.py {wildcards.run:q} 2>&1 | tee -i {log:q}"

@@ -31,7 +31,7 @@ def build(plan: Plan, views: Iterable[PlannedView], left: Iterable[str] = ()) ->
             _make(plan, artifact)
     keys = [key for view in chosen for key in view.needs.scores if not _needs(plan, [plan.score(key)], left)]
     for run in dict.fromkeys(key.run for key in keys):
-        score_run(plan, plan.run(run), [key for key in keys if key.run == run], threads=1)
+        score_run(plan, plan.run(run), [key for key in keys if key.run == run])
     for view in chosen:
         if not _needs(plan, plan.artifacts(view.needs), left):
             write_view(plan, view.key)
@@ -46,7 +46,7 @@ def _make(plan: Plan, artifact: Artifact) -> None:
     if artifact.kind in ("dataset", "made", "backbone"):
         ensure(plan, artifact, _say)
     elif artifact.kind == "run":
-        train_run(plan, plan.run(artifact.folder.name), threads=1)
+        train_run(plan, plan.run(artifact.folder.name))
 
 
 def _say(line: str) -> None:

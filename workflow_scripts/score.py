@@ -18,11 +18,10 @@ def main() -> None:
     parser.add_argument("run", help="id of the run, such as minilm.s0.0123abcd")
     parser.add_argument("batch", nargs="?", default="all", help="views joined by +, a paper, or all")
     parser.add_argument("--done", type=Path, help="file to write when all scores are there")
-    parser.add_argument("--threads", type=int, default=0)
     given = parser.parse_args()
     plan = Plan.of_job()
     keys = [key for key in plan.batch(given.batch) if key.run == given.run]
-    score_run(plan, plan.run(given.run), keys, given.threads)
+    score_run(plan, plan.run(given.run), keys)
     if given.done:
         stamped(given.done)
 

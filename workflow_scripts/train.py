@@ -14,10 +14,9 @@ def main() -> None:
     """Read the command line and train."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", help="id of the run, such as unsup_simcse_distilbert.s42.0123abcd")
-    parser.add_argument("--threads", type=int, default=0)
     given = parser.parse_args()
     plan = Plan.of_job()
-    train_run(plan, plan.run(given.run), given.threads)
+    train_run(plan, plan.run(given.run))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
+from threadpoolctl import threadpool_limits
 
 _held: list[FileLock] = []  # a lock ends with its object
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -52,6 +53,12 @@ def lent_device(gpus: Sequence[str], locks: Path) -> torch.device:
 def _gpu_name(index: int) -> str:
     # Indices count visible GPUs only, so that two processes may number the same GPU differently.
     return str(getattr(torch.cuda.get_device_properties(index), "uuid", index))
+
+
+def use_threads(number: int) -> None:
+    """Compute with so many threads, whatever the machine has: the order of sums, and so the last bits, depend on it."""
+    torch.set_num_threads(number)
+    threadpool_limits(number)
 
 
 def resolve_precision(asked: str, device: torch.device) -> str:

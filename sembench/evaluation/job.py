@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import torch
 from safetensors.numpy import load_file, save_file
 
 from sembench.core.artifact import Artifact, alone, opened, seal
@@ -15,7 +14,7 @@ from sembench.core.files import atomic_path
 from sembench.data.build import make_dataset
 from sembench.data.frames import read_examples
 from sembench.encoders.backbones import make_backbone
-from sembench.encoders.devices import pick_device
+from sembench.encoders.devices import pick_device, use_threads
 from sembench.encoders.folder import load_encoder
 from sembench.encoders.transformer import set_precision
 from sembench.encoders.transforms.base import State
@@ -33,7 +32,7 @@ Say = Callable[[str], None]
 # ------------------------------------------------------------------------------------------------- planned encoders
 
 
-def score_run(plan: Plan, run: Run, keys: Sequence[ScoreKey], threads: int = 0) -> None:
+def score_run(plan: Plan, run: Run, keys: Sequence[ScoreKey]) -> None:
     """Score a run on whatever of ``keys`` is not there yet; every score is sealed as soon as it is known.
 
     Raises:
@@ -42,8 +41,7 @@ def score_run(plan: Plan, run: Run, keys: Sequence[ScoreKey], threads: int = 0) 
     missing = plan.unscored(keys)
     if not missing:
         return
-    if threads:
-        torch.set_num_threads(threads)
+    use_threads(plan.scale.threads)
     encoder = load_encoder(opened(plan.root, run.artifact))
     precision = set_precision(encoder, plan.scale.score_precision)
     labels = {"device": pick_device().type, "precision": precision}

@@ -296,3 +296,4 @@ class Scale(Strict):
     substitutes: dict[str, str] = Field({}, description="data set or backbone -> the one used instead")
     fallbacks: dict[str, str] = Field({}, description="data set -> the one used where the first cannot be had")
     score_precision: Literal["fp32", "bf16", "auto"] = "fp32"
+    threads: int = Field(2, gt=0, description="of each training and scoring; they decide the last bits of numbers")

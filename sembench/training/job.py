@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-
 from sembench.core.artifact import content_of, opened, seal
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.data.frames import read_examples
 from sembench.data.readers.pairs import read_pairs
+from sembench.encoders.devices import use_threads
 from sembench.encoders.transformer import read_entry
 from sembench.plan import Plan, Run
 from sembench.training.checkpoint import Checkpoint
@@ -18,7 +17,7 @@ from sembench.training.trainer import train
 DEV_SPLIT = "dev"
 
 
-def train_run(plan: Plan, run: Run, threads: int = 0) -> None:
+def train_run(plan: Plan, run: Run) -> None:
     """Train a run from where its recipe begins and write its model folder.
 
     Raises:
@@ -27,8 +26,7 @@ def train_run(plan: Plan, run: Run, threads: int = 0) -> None:
     """
     if not (run.training and run.begin and run.data and run.dev):
         raise SembenchError(f"run '{run.id}' has nothing to train; its variant has no recipe")
-    if threads:
-        torch.set_num_threads(threads)
+    use_threads(plan.scale.threads)
     recipe, objective = run.training.recipe, run.training.objective
     start = opened(plan.root, run.begin)
     maker = plan.maker(run.data.name).plugin

@@ -1,4 +1,4 @@
-"""Borrowing GPUs, with names instead of hardware."""
+"""Borrowing GPUs, with names instead of hardware; threads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sembench.encoders import devices
-from sembench.encoders.devices import lent_device, pick_device
+from sembench.encoders.devices import lent_device, pick_device, use_threads
 
 CODE = (
     "import sys; from pathlib import Path; from sembench.encoders.devices import lent_device\n"
@@ -62,3 +63,13 @@ def test_a_process_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         assert chosen == [torch.device("cuda:0")]
     finally:
         pick_device.cache_clear()
+
+
+def test_threads_are_as_many_as_asked_for_in_every_library() -> None:
+    """Snakemake lowers those of the environment to `--cores`; the last bits of scores would follow."""
+    before = torch.get_num_threads()
+    with threadpool_limits(1):  # puts all of them back
+        use_threads(2)
+        assert torch.get_num_threads() == 2
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+    torch.set_num_threads(before)

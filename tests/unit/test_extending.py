@@ -22,7 +22,7 @@ from tests.smoke import build
 plan = Plan('smoke')
 views = [plan.view('beyond_table_short'), plan.view('beyond_figure_length')]
 build(plan, views)
-train_run(plan, plan.runs_of('still_distilbert')[0], threads=1)
+train_run(plan, plan.runs_of('still_distilbert')[0])
 print(*(path.name for view in views for path in view.outputs))
 """
 

@@ -93,7 +93,7 @@ def test_a_trained_head_is_where_the_objective_says(finished: Path) -> None:
 def test_a_training_that_is_stopped_goes_on_where_it_was(copy: Path) -> None:
     edit(copy, "scales.yaml", lambda v: v["smoke"]["recipe"].update(max_steps=120, eval_every=60))
     run = Plan("smoke", root=copy).runs_of("unsup_simcse_distilbert")[0]
-    command = [sys.executable, "workflow_scripts/train.py", run.id, "--threads", "1"]
+    command = [sys.executable, "workflow_scripts/train.py", run.id]
     env = environment(copy, SEMBENCH_CONFIG='{"scale": "smoke"}')
     process = subprocess.Popen(command, cwd=copy, env=env, text=True, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -104,7 +104,7 @@ def test_a_training_that_is_stopped_goes_on_where_it_was(copy: Path) -> None:
     assert process.wait(timeout=60) == 75
     [state] = outputs(copy, "smoke/checkpoints/*/*.pt")
     assert not (copy / run.artifact.record).exists()
-    result = script(copy, "train", run.id, "--threads", "1")
+    result = script(copy, "train", run.id)
     assert result.returncode == 0, result.stderr
     kept = json.loads((copy / run.artifact.folder / "run.json").read_text())
     assert len(kept["segments"]) == 2
