@@ -28,7 +28,7 @@ for artifact in JOBS.made:
         message:
             f"making {artifact.name}"
         shell:
-            "python workflow_scripts/make_data.py {params.name:q} 2>&1 | tee {log:q}"
+            "python workflow_scripts/make_data.py {params.name:q} 2>&1 | tee -i {log:q}"
 
 
 for name, published in JOBS.published.items():
@@ -37,7 +37,7 @@ for name, published in JOBS.published.items():
         name:
             f"publish_{name}"
         input:
-            files=list(published.files),
+            list(published.files),
         output:
             list(published.files.values()),
             stamp=published.stamp,
@@ -54,5 +54,5 @@ for name, published in JOBS.published.items():
             name=name,
         message:
             f"publishing {name}"
-        script:
-            "../workflow_scripts/publish.py"
+        shell:
+            "python workflow_scripts/publish.py {params.name:q} --stamp {output.stamp:q} 2>&1 | tee -i {log:q}"

@@ -20,8 +20,8 @@ rule collect_scores:
         runtime=10,
     message:
         "collecting scores"
-    script:
-        "../workflow_scripts/collect_scores.py"
+    shell:
+        "python workflow_scripts/collect_scores.py --stamp {output.stamp:q} 2>&1 | tee -i {log:q}"
 
 
 rule report:
@@ -43,5 +43,5 @@ rule report:
         runtime=10,
     message:
         "writing the report"
-    script:
-        "../workflow_scripts/report.py"
+    shell:
+        "python workflow_scripts/report.py --stamp {output.stamp:q} 2>&1 | tee -i {log:q}"

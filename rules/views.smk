@@ -27,8 +27,8 @@ for key, view in PLAN.views.items():
             key=key,
         message:
             f"rendering {key}"
-        script:
-            "../workflow_scripts/render_view.py"
+        shell:
+            "python workflow_scripts/render_view.py {params.key:q} --stamp {output.stamp:q} 2>&1 | tee -i {log:q}"
 
 
 rule tables:

@@ -1,7 +1,9 @@
-"""Join score records into one file."""
+"""Join all score records of the scale into one file."""
 
+from __future__ import annotations
+
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sembench.core.errors import explained
 from sembench.core.files import stamped
@@ -9,17 +11,19 @@ from sembench.core.frames import write_parquet
 from sembench.plan import Plan
 from sembench.results.store import read_scores
 
-if TYPE_CHECKING:
-    from snakemake.iocontainers import snakemake
-
 
 @explained
 def main() -> None:
     """Read all that the plan shows, and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stamp", type=Path, help="file to write last")
+    given = parser.parse_args()
     plan = Plan.of_job()
     scores = read_scores(plan.root, [plan.score(key) for key in plan.batch("all")])
-    write_parquet(scores, Path(snakemake.output.scores))
-    stamped(Path(snakemake.output.stamp))
+    write_parquet(scores, plan.root / plan.layout.collected)
+    if given.stamp:
+        stamped(given.stamp)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,28 +1,33 @@
 """Copy the files of a data set made here to where people find them."""
 
+from __future__ import annotations
+
+import argparse
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sembench.core.artifact import opened
 from sembench.core.errors import explained
 from sembench.core.files import atomic_path, stamped
 from sembench.plan import Plan
-
-if TYPE_CHECKING:
-    from snakemake.iocontainers import snakemake
+from sembench.plan.jobs import Jobs
 
 
 @explained
 def main() -> None:
-    """Read what the rule hands over, and copy."""
+    """Read the command line and copy."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", help="data set of registry/made.yaml that is published")
+    parser.add_argument("--stamp", type=Path, help="file to write last")
+    given = parser.parse_args()
     plan = Plan.of_job()
-    folder = opened(plan.root, plan.made(snakemake.params.name))
-    published = [path for path in snakemake.output if path != snakemake.output.stamp]
-    for source, target in zip(snakemake.input.files, published, strict=True):
-        with atomic_path(Path(target)) as temporary:
-            shutil.copyfile(folder / Path(source).relative_to(folder.relative_to(plan.root)), temporary)
-    stamped(Path(snakemake.output.stamp))
+    opened(plan.root, plan.made(given.name))
+    for source, target in Jobs(plan).published[given.name].files.items():
+        with atomic_path(plan.root / target) as temporary:
+            shutil.copyfile(plan.root / source, temporary)
+    if given.stamp:
+        stamped(given.stamp)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,22 +1,26 @@
-"""Write the HTML page of a scale."""
+"""Write the HTML page of the scale."""
 
+from __future__ import annotations
+
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sembench.core.errors import explained
 from sembench.core.files import stamped
 from sembench.plan import Plan
 from sembench.reporting.page import write_page
 
-if TYPE_CHECKING:
-    from snakemake.iocontainers import snakemake
-
 
 @explained
 def main() -> None:
-    """Read what the rule hands over, and write."""
+    """Read the command line and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stamp", type=Path, help="file to write last")
+    given = parser.parse_args()
     write_page(Plan.of_job())
-    stamped(Path(snakemake.output.stamp))
+    if given.stamp:
+        stamped(given.stamp)
 
 
-main()
+if __name__ == "__main__":
+    main()
