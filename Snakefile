@@ -2,9 +2,16 @@
 #   snakemake simcse_table_5 --cores 2 --config scale=demo
 # docs/guide.md says what each target needs; rules/ holds one file per stage.
 
+from pathlib import Path
+
 from snakemake.utils import min_version
 
 min_version("9.20")
+
+if not Path.cwd().samefile(workflow.basedir):
+    raise WorkflowError(
+        f"the workflow runs in the project's folder alone; first: cd {workflow.basedir}"
+    )
 
 
 configfile: "config.yaml"
@@ -39,6 +46,7 @@ include: "rules/report.smk"
 
 
 onstart:
+    checked(begin, PLAN)
     print(f"scale {PLAN.name}: {PLAN.scale.title}")
 
 

@@ -27,4 +27,4 @@ for artifact in JOBS.backbones:
         message:
             f"building the model folder of {artifact.name}"
         shell:
-            "python workflow_scripts/build_backbone.py {params.name:q} 2>&1 | tee {log:q}"
+            "python workflow_scripts/build_backbone.py {params.name:q} 2>&1 | tee -i {log:q}"

@@ -2,13 +2,13 @@
 # decided by typed code in sembench/plan (Plan: what there is; Jobs: paths of inputs, outputs and stamps).
 
 import os
-import shlex
 import sys
 from pathlib import Path
 
 from sembench.core.errors import sentence_of
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
+from sembench.plan.session import begin
 
 
 def checked(function, *arguments):
@@ -24,13 +24,14 @@ def checked(function, *arguments):
 PLAN = checked(Plan.from_config, config, Path(workflow.basedir))
 JOBS = checked(Jobs, PLAN)
 
-# Jobs build the same plan from these variables; run by hand without them, their commands take config.yaml as it is.
-os.environ.update(PLAN.environment())
-
-# Costly rules are shell lines: they must find the interpreter that runs the workflow, and nothing on the hub.
-shell.prefix(
-    f"set -euo pipefail; export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH "
-    "HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false; "
+# Jobs are shell lines. They build the same plan from the plan's variables (run by hand without them, their commands take
+# config.yaml as it is), find the interpreter that runs the workflow, and nothing on the hub. No prefix of the shell and no
+# `script:` says so: Snakemake writes both into a command line where a blank or a brace of the project's path breaks it.
+os.environ.update(
+    PLAN.environment(),
+    PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    HF_HUB_OFFLINE="1",
+    TOKENIZERS_PARALLELISM="false",
 )
 
 

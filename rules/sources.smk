@@ -24,7 +24,7 @@ for artifact in JOBS.datasets:
         message:
             f"fetching {artifact.name}"
         shell:
-            "python workflow_scripts/fetch_dataset.py {params.name:q} 2>&1 | tee {log:q}"
+            "python workflow_scripts/fetch_dataset.py {params.name:q} 2>&1 | tee -i {log:q}"
 
 
 rule fetch:

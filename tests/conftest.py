@@ -105,10 +105,10 @@ socket.socket.connect, socket.getaddrinfo = connect, lookup
 """
 
 
-def snakemake(folder: Path, *arguments: str) -> list[str]:
+def snakemake(*arguments: str, python: Path | str = sys.executable) -> list[str]:
     """Return the command that runs the workflow of a copy of the project."""
     # The default profile grants one GPU and so one job at a time; tiny encoders need none, two jobs at once are faster.
-    return [sys.executable, "-m", "snakemake", "--resources", "gpu=2", "--max-threads", "1", *arguments]
+    return [str(python), "-m", "snakemake", "--resources", "gpu=2", "--max-threads", "1", *arguments]
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
@@ -116,9 +116,11 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(folder), "SEMBENCH_ROOT": str(folder), **more}
 
 
-def run_snakemake(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run_snakemake(
+    folder: Path, *arguments: str, python: Path | str = sys.executable, **more: str
+) -> subprocess.CompletedProcess[str]:
     """Run snakemake in a copy of the project."""
-    command = snakemake(folder, *arguments)
+    command = snakemake(*arguments, python=python)
     return subprocess.run(
         command, cwd=folder, env=environment(folder, **more), capture_output=True, text=True, timeout=900
     )
@@ -132,7 +134,7 @@ def _building(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     (base / "site").mkdir()
     (base / "site" / "sitecustomize.py").write_text(NO_NETWORK)
     most = shlex.join([sys.executable, str(ROOT / "tests/smoke.py")])
-    rest = shlex.join(snakemake(folder, "all", "--cores", "2", "--config", "scale=smoke"))
+    rest = shlex.join(snakemake("all", "--cores", "2", "--config", "scale=smoke"))
     with (base / "log").open("w") as log:
         process = subprocess.Popen(
             ["bash", "-c", f"{most} && exec {rest}"],

@@ -19,11 +19,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock
-
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.core.files import sha256_of, sweep_temporaries, write_json
+from sembench.core.locks import locked
 
 RECORD = "made.json"
 Kind = Literal["dataset", "made", "backbone", "run", "fit", "scores"]
@@ -84,10 +83,9 @@ def alone(root: Path, artifact: Artifact) -> Iterator[bool]:
 
     What a process that was killed while it made it left half-written is removed.
     """
-    folder = root / artifact.folder.parent
-    folder.mkdir(parents=True, exist_ok=True)
     # Scores have a folder in common: one lock for all of them, and no file more beside each.
-    with FileLock(folder / f".{artifact.folder.name}.lock"):
+    path = root / artifact.folder.parent / f".{artifact.folder.name}.lock"
+    with locked(path, f"work on {artifact.kind} '{artifact.name}'"):
         is_open = not (root / artifact.record).is_file()
         if is_open:
             sweep(root, artifact)

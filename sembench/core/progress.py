@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from types import TracebackType
@@ -15,8 +16,12 @@ FIRST_LINE = 10.0
 
 
 def say(text: str) -> None:
-    """Print a line to standard error at once; what it quotes cannot move the cursor."""
-    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
+    """Print a line to standard error at once; what it quotes cannot move the cursor.
+
+    Work does not end because nobody listens any more.
+    """
+    with contextlib.suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 class Interval:
@@ -106,4 +111,4 @@ class StepProgress:
         if self._bar:
             self._bar.console.print(line, markup=False)
         else:
-            print(line, file=sys.stderr, flush=True)  # noqa: T201
+            say(line)

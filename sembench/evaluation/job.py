@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 from sembench.core.artifact import Artifact, alone, opened, seal
 from sembench.core.errors import SembenchError
 from sembench.core.files import atomic_path
+from sembench.core.locks import locked
 from sembench.data.build import make_dataset
 from sembench.data.frames import read_examples
 from sembench.encoders.backbones import make_backbone
@@ -35,12 +36,19 @@ Say = Callable[[str], None]
 def score_run(plan: Plan, run: Run, keys: Sequence[ScoreKey]) -> None:
     """Score a run on whatever of ``keys`` is not there yet; every score is sealed as soon as it is known.
 
+    One process at a time: a job that outlives its workflow is waited for, and what it sealed is not scored again.
+
     Raises:
         SembenchError: the model or the data of a task were changed, or a score is undefined.
     """
-    missing = plan.unscored(keys)
-    if not missing:
+    if not plan.unscored(keys):
         return
+    with locked(plan.root / plan.layout.base / "scores" / f".{run.id}.lock", f"scoring of {run.id}"):
+        if missing := plan.unscored(keys):
+            _score(plan, run, missing)
+
+
+def _score(plan: Plan, run: Run, missing: Sequence[ScoreKey]) -> None:
     use_threads(plan.scale.threads)
     encoder = load_encoder(opened(plan.root, run.artifact))
     precision = set_precision(encoder, plan.scale.score_precision)

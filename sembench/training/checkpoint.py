@@ -27,7 +27,9 @@ from sembench.training.objectives.base import Facts
 SECONDS_BETWEEN = 600.0
 # The batch systems' "temporary failure": the same command goes on where this one stopped.
 EXIT_CODE = 75
-STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+# Seconds within which several signals count as one: a workflow that passes one on may have been sent it with its jobs.
+TOGETHER = 2.0
 Weights = dict[str, Tensor]
 # Bytes of the checksum that ends a state; the checksums within torch's own format do not cover its every byte.
 _DIGEST = 64
@@ -128,6 +130,7 @@ class Checkpoint:
         self.every = every
         self.content = content
         self.signal: signal.Signals | None = None
+        self._signalled = 0.0
         self._written = time.monotonic()
         self._handlers: dict[signal.Signals, Any] = {}
 
@@ -137,7 +140,9 @@ class Checkpoint:
         """Start the clock, and listen to signals; only a main thread can."""
         self._written = time.monotonic()
         if self.path is not None and threading.current_thread() is threading.main_thread():
-            self._handlers = {number: signal.signal(number, self._note) for number in STOPPING}
+            # What is ignored stays so, as SIGHUP below nohup.
+            heard = [number for number in STOPPING if signal.getsignal(number) != signal.SIG_IGN]
+            self._handlers = {number: signal.signal(number, self._note) for number in heard}
         return self
 
     def __exit__(
@@ -146,8 +151,11 @@ class Checkpoint:
         self._unlisten()
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.signal = signal.Signals(number)
-        self._unlisten()  # A second one ends the process at once.
+        if self.signal is None:
+            self.signal, self._signalled = signal.Signals(number), time.monotonic()
+        elif time.monotonic() - self._signalled >= TOGETHER:
+            self._unlisten()
+            signal.raise_signal(number)  # A second one ends the process at once.
 
     def _unlisten(self) -> None:
         for number, handler in self._handlers.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sembench.core.artifact import content_of, opened, seal
+from sembench.core.artifact import alone, content_of, opened, seal
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.data.frames import read_examples
@@ -18,14 +18,24 @@ DEV_SPLIT = "dev"
 
 
 def train_run(plan: Plan, run: Run) -> None:
-    """Train a run from where its recipe begins and write its model folder.
+    """Train a run from where its recipe begins and write its model folder, unless it is there.
+
+    A training outlives a workflow that is killed: whoever trains the same run meanwhile waits for it, and goes on from
+    its state if it was stopped.
 
     Raises:
         SembenchError: there is nothing to train, an input was changed, or training fails.
         Interrupted: a signal ended the run; its state is kept, and the same call goes on.
     """
-    if not (run.training and run.begin and run.data and run.dev):
+    if not run.trained:
         raise SembenchError(f"run '{run.id}' has nothing to train; its variant has no recipe")
+    with alone(plan.root, run.artifact) as is_open:
+        if is_open:
+            _train(plan, run)
+
+
+def _train(plan: Plan, run: Run) -> None:
+    assert run.training and run.begin and run.data and run.dev
     use_threads(plan.scale.threads)
     recipe, objective = run.training.recipe, run.training.objective
     start = opened(plan.root, run.begin)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import fcntl
 import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from sembench.core.artifact import opened
 from sembench.core.errors import SembenchError
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
 from sembench.registry import load_registry
-from tests.conftest import ROOT, edit, run_snakemake
+from tests.conftest import ROOT, copy_project, edit, run_snakemake
 
 SCALES = ("smoke", "demo", "small", "full")
 SMOKE = ("--config", "scale=smoke")
@@ -161,8 +165,18 @@ def test_every_rule_says_what_it_does() -> None:
         directives = re.findall(r"^ +(\w+:|\w+=)", body, flags=re.MULTILINE)
         for word in (*WORDS, *([] if name.startswith("sources") else ["input:"])):
             assert word in directives, f"rule {name} lacks {word}"
-        assert "run:" not in directives
+        # Both are written into a command line by Snakemake, unquoted: a blank in the project's path would end them.
+        assert not {"run:", "script:"} & set(directives)
+        assert "shell.prefix" not in body
         assert "protected(" not in body
+
+
+def test_threads_are_those_of_the_scale_whatever_the_cores() -> None:
+    """They decide the last bits of numbers; `{threads}` would be at most `--cores`."""
+    for name in ("train", "score"):
+        body = rule_bodies()[name]
+        assert "threads: PLAN.scale.threads" in body
+        assert "{threads}" not in body
 
 
 def test_rules_hand_over_names_and_never_text_of_the_registry() -> None:
@@ -184,10 +198,53 @@ def test_profiles_repeat_what_a_replaced_default_would_lose() -> None:
         profile = yaml.safe_load(path.read_text())
         assert not {"code", "params", "input"} & set(profile["rerun-triggers"]), path
         assert profile["rerun-incomplete"] is True, path
+        # What a killed workflow leaves behind must not stop the next one, nor undo what its jobs finished after it.
+        assert profile["ignore-incomplete"] is True, path
+        assert profile["nolock"] is True, path
         assert "reason" in profile["quiet"], path
         if path.parent.name not in ("default", "local-gpu"):
             # The counter is global: set in a cluster profile it would throttle all submissions.
             assert not any(str(r).startswith("gpu") for r in profile.get("resources", [])), path
+
+
+# --------------------------------------------------------------------------------------------- where and when it starts
+
+
+@pytest.mark.workflow
+def test_any_folder_will_do_and_what_a_killed_workflow_left_stops_nothing(tmp_path: Path) -> None:
+    """Snakemake's own locks and notes of a killed process, in a folder with all that shells and formats know."""
+    folder = copy_project(tmp_path / "a {b} 'c\" $d ü")
+    (folder / ".venv").symlink_to(sys.prefix)
+    python = folder / ".venv" / "bin" / "python"
+    artifact = Plan("smoke", root=folder).dataset("smoke_words")
+    for place, name, text in (
+        ("locks", "0.output.lock", "\n".join(map(str, artifact.paths))),
+        *(("incomplete", base64.urlsafe_b64encode(str(path).encode()).decode(), "{}") for path in artifact.paths),
+    ):
+        path = folder / ".snakemake" / place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    arguments = ("fetch_smoke_words", "--cores", "2", *SMOKE)
+    lock = folder / "results" / ".workflow.lock"
+    lock.parent.mkdir()
+    with lock.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        lock.with_name(".workflow.lock.process").write_text("4711")
+        result = run_snakemake(folder, *arguments, python=python)
+        assert result.returncode == 1
+        assert f"a workflow in {folder} is under way in process 4711" in result.stderr
+        assert "Traceback" not in result.stderr
+        assert not (folder / artifact.folder).exists()
+    result = run_snakemake(folder, *arguments, python=python)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert opened(folder, artifact)
+
+
+def test_the_workflow_runs_in_its_folder_alone(tmp_path: Path) -> None:
+    """Elsewhere its results would be elsewhere as well, or its configuration not be found."""
+    result = run_snakemake(tmp_path, "-n", "--cores", "1", "-s", str(ROOT / "Snakefile"))
+    assert result.returncode == 1
+    assert f"the workflow runs in the project's folder alone; first: cd {ROOT}" in result.stdout + result.stderr
 
 
 # ------------------------------------------------------------------------------------------ what runs again, what does not

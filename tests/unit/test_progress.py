@@ -36,6 +36,18 @@ def test_the_first_line_may_come_sooner(clock: SimpleNamespace) -> None:
     assert due(clock, Interval(10.0), [9.0, 11.0, 30.0, 71.0]) == [11.0, 71.0]
 
 
+def test_work_goes_on_when_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that is closed, or a `tee` that a signal ended, must not cost a training its state."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", broken)
+    with StepProgress("run", 1) as steps:
+        steps.say("a line")
+        steps.step(1)
+
+
 def test_steps_say_rate_and_rest_without_pauses(
     clock: SimpleNamespace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

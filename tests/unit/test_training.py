@@ -28,6 +28,7 @@ from sembench.encoders.folder import load_encoder
 from sembench.encoders.readouts import MLPHead
 from sembench.plan.layout import RUN_FILES
 from sembench.registry.models import Dataset, Recipe
+from sembench.training import checkpoint as checkpoint_module
 from sembench.training import dev as dev_module
 from sembench.training import trainer
 from sembench.training.checkpoint import Checkpoint, Interrupted, UnusableStateError, Weighted
@@ -291,13 +292,15 @@ def test_a_step_whose_gradient_overflows_in_fp16_is_skipped(
 # -------------------------------------------------------------------------------------------------- stopping, going on
 
 
-def signalled(monkeypatch: pytest.MonkeyPatch, objective: Chosen, number: signal.Signals, step: int) -> None:
+def signalled(
+    monkeypatch: pytest.MonkeyPatch, objective: Chosen, number: signal.Signals, step: int, times: int = 1
+) -> None:
     """Send a signal to this process in the middle of a step."""
     loss, calls = objective.plugin.loss, []
 
     def sending(self, batch, encode):
         calls.append(batch)
-        if len(calls) == step:
+        for _ in range(times if len(calls) == step else 0):
             os.kill(os.getpid(), number)
         return loss(self, batch, encode)
 
@@ -349,7 +352,37 @@ def test_an_interrupted_run_does_not_go_on_with_other_data(bert: Path, dev: Pair
         run(bert, dev, max_steps=3, checkpoint=Checkpoint(tmp_path, "test", content="two"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_that_comes_twice_at_once_counts_once(
+    bert: Path, dev: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workflow passes SIGTERM on to its jobs, which may have been sent it together with the workflow."""
+    signalled(monkeypatch, chosen(), signal.SIGTERM, step=2, times=3)
+    with pytest.raises(Interrupted, match="SIGTERM after step 2"):
+        run(bert, dev, checkpoint=Checkpoint(tmp_path, "test"))
+    assert (tmp_path / "test" / "state.pt").is_file()
+
+
+def test_a_second_signal_ends_the_run_at_once(
+    bert: Path, dev: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_module, "TOGETHER", 0.0)
+    signalled(monkeypatch, chosen(), signal.SIGINT, step=2, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(bert, dev, checkpoint=Checkpoint(tmp_path, "test"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_ignored_stays_so(bert: Path, dev: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As SIGHUP below nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        signalled(monkeypatch, chosen(), signal.SIGHUP, step=2)
+        assert run(bert, dev, max_steps=3, checkpoint=Checkpoint(tmp_path, "test")).state.step == 3
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGINT, signal.SIGHUP])
 def test_other_signals_stop_as_well_and_handlers_are_put_back(
     bert: Path, dev: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
