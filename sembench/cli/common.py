@@ -35,7 +35,7 @@ def plan_of(scale: str = "", mirror: Path | None = None) -> Plan:
 
 
 def show_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table. Cells and headings are text, not markup: "[e1; e2]" keeps its brackets, no cell moves the cursor."""
+    """Print a table. Cells and headings are text and no markup, such as "[e1; e2]"; none of them moves the cursor."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(Text(column))
