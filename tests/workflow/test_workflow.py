@@ -156,6 +156,9 @@ def test_what_has_no_score_is_failed_and_the_rest_is_shown(copy: Path) -> None:
     # What a scale cannot score at all is missing, not failed.
     assert table.loc[("unsup_distilbert_first_last", "sts12"), "status"] == "missing"
     assert table.loc[("minilm", "stsb"), "status"] == "measured"
+    result = script(copy, "collect_scores", partial=True)
+    assert result.returncode == 0, result.stderr
+    assert run.id not in set(pd.read_parquet(copy / plan.layout.collected)["run"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
