@@ -33,8 +33,9 @@ def door(folder: Path) -> Iterator[None]:
 
 def _pointer(folder: Path) -> Path | None:
     """Return the first file that Git LFS has left in place of a large one."""
-    for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
+    for path in sorted([*folder.glob("*"), *folder.glob("[0-9]_*/*")]):
         with contextlib.suppress(OSError):
-            if path.is_file() and path.stat().st_size < 1024 and path.read_bytes().startswith(_POINTER):
+            # One has some hundred bytes; what the system pretends to be a file, and may never answer, has none.
+            if path.is_file() and 0 < path.stat().st_size < 1024 and path.read_bytes().startswith(_POINTER):
                 return path
     return None

@@ -319,7 +319,7 @@ class _Evil:
 
 def evil_pickle(folder: Path) -> None:
     without("model.safetensors")(folder)
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"a": _Evil(folder / "ran")}))
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"a": _Evil(folder / "ran")}, protocol=2))
 
 
 def evil_module(folder: Path) -> None:
