@@ -2,7 +2,6 @@
 # decided by typed code in sembench/plan (Plan: what there is; Jobs: paths of inputs, outputs and stamps).
 
 import os
-import sys
 from pathlib import Path
 
 from sembench.core.errors import sentence_of
@@ -24,15 +23,9 @@ def checked(function, *arguments):
 PLAN = checked(Plan.from_config, config, Path(workflow.basedir))
 JOBS = checked(Jobs, PLAN)
 
-# Jobs are shell lines. They build the same plan from the plan's variables (run by hand without them, their commands take
-# config.yaml as it is), find the interpreter that runs the workflow, and nothing on the hub. No prefix of the shell and no
-# `script:` says so: Snakemake writes both into a command line where a blank or a brace of the project's path breaks it.
-os.environ.update(
-    PLAN.environment(),
-    PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    HF_HUB_OFFLINE="1",
-    TOKENIZERS_PARALLELISM="false",
-)
+# Jobs are shell lines that find the same plan and interpreter by their environment. No prefix of the shell and no `script:`
+# says so: Snakemake writes both into a command line where a blank or a brace of the project's path breaks it.
+os.environ.update(JOBS.environment)
 
 
 wildcard_constraints:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +48,15 @@ class Jobs:
         # What is wrong in a view or in the parameters of a data set is found before any rule is made.
         self.published  # noqa: B018
         self.rendered()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of all jobs: their plan, the interpreter that runs the workflow, and nothing from the hub.
+
+        Run by hand without them, a job's command takes config.yaml as it is.
+        """
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        return {**self.plan.environment(), "PATH": path, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
     @property
     def datasets(self) -> list[Artifact]:
