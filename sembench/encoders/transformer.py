@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -292,8 +291,13 @@ def read_entry(folder: Path) -> dict[str, Any]:
 
 def save_transformer(model: Any, target: Path) -> None:
     """Write config.json and model.safetensors, each at once and whole, readable for whom the umask lets read."""
-    with tempfile.TemporaryDirectory(prefix=".saving-", dir=target) as folder:
+    folder = target / ".saving"
+    shutil.rmtree(folder, ignore_errors=True)  # What a process that was killed left is as large as the model.
+    folder.mkdir()
+    try:
         model.save_pretrained(folder)
-        for path in sorted(Path(folder).iterdir()):
+        for path in sorted(folder.iterdir()):
             with atomic_path(target / path.name) as temporary:
                 shutil.move(path, temporary)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

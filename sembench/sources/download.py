@@ -18,6 +18,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from sembench.core.errors import PassingError, SembenchError
 from sembench.core.files import write_text
+from sembench.core.locks import locked
 from sembench.core.progress import Interval
 from sembench.sources.order import Say
 from sembench.sources.verify import PIECE
@@ -50,8 +51,7 @@ def downloaded(url: str, part: Path, say: Say, most: int) -> Iterator[Download]:
     Raises:
         SembenchError: The address did not deliver.
     """
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(part.with_suffix(".lock")):
+    with locked(part.with_suffix(".lock"), f"download of {url}"):
         retrying = Retrying(
             stop=stop_after_attempt(TRIES), wait=_wait, retry=retry_if_exception_type(PassingError), reraise=True
         )

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from sembench.core.artifact import Artifact, read_record, seal, sweep
 from sembench.core.errors import SembenchError
+from sembench.core.locks import locked
 from sembench.registry.available import local_folder, remedy, usable
 from sembench.registry.models import (
     AnySource,
@@ -62,7 +61,7 @@ def fetch_dataset(
     """
     site.cache.mkdir(parents=True, exist_ok=True)
     sweep_cache(site.cache)
-    with FileLock(site.cache / f"{artifact.folder.name}.lock"):
+    with locked(site.cache / f"{artifact.folder.name}.lock", f"fetching of {artifact.name}"):
         sweep(site.root, artifact)
         order = Order(artifact.name, site.root / artifact.folder, dataset.files, site, say)
         _keep_what_is_there(order)

@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from sembench.core.errors import SembenchError
+from sembench.core.locks import locked
 from sembench.registry.models import HubSource
 from sembench.sources.order import Order, Origin
 
@@ -33,8 +32,7 @@ def fetch_hub(source: HubSource, order: Order) -> None:
     order.say(f"downloading {name} from the hub")
     # A fixed folder instead of a fresh one: what an interrupted try left there is not fetched again.
     folder = order.site.cached(f"hub {source.repo_type} {source.repo} {revision}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock"), f"download of {name}"):
         commit = _snapshot(source, revision, folder, list(members.values()))
         try:
             order.accept_all(folder, members, Origin("hub", f"{source.repo}@{commit}"))

