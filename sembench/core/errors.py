@@ -40,8 +40,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def unknown(kind: str, word: str, known: Iterable[str], where: str = "the registry") -> SembenchError:
     """Return the error for a name that is not among the known ones, which are those of ``where``."""
-    names = list(known)
-    hint = did_you_mean(word, names) or f"; known: {', '.join(sorted(names)[:12]) or 'none'}"
+    names = sorted(known)
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    hint = did_you_mean(word, names) or f"; known: {', '.join(names[:12]) or 'none'}{more}"
     return SembenchError(f"{kind} '{shortened(word)}' is not in {where}{hint}")
 
 

@@ -85,3 +85,13 @@ def test_the_nearest_name_is_offered() -> None:
     assert did_you_mean("lern_rate", ["learning_rate", "epochs"]) == "; did you mean 'learning_rate'?"
     assert did_you_mean("zzz", ["learning_rate"]) == ""
     assert str(unknown("key", "zzz", ["b", "a"], "here")) == "key 'zzz' is not in here; known: a, b"
+
+
+def test_an_unknown_name_is_answered_by_the_nearest_or_by_some() -> None:
+    assert (
+        str(unknown("suite", "stss", ["sts", "transfer"], "here")) == "suite 'stss' is not in here; did you mean 'sts'?"
+    )
+    names = [f"model_{k:02}" for k in range(20)]
+    assert str(unknown("model", "zzz", names)).endswith(f"known: {', '.join(names[:12])} and 8 more")
+    assert str(unknown("model", "zzz", names[:12])).endswith("model_11")
+    assert str(unknown("model", "zzz", [])).endswith("known: none")
