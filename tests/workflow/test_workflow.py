@@ -41,7 +41,7 @@ def script(folder: Path, name: str, *arguments: str, **config: object) -> subpro
 
 
 def test_after_fetching_everything_works_without_a_network(finished: Path) -> None:
-    """The finished copy was made with every socket blocked, once its data were fetched; see conftest."""
+    """The finished copy, whose data are fixtures, was made with every socket blocked; see conftest."""
     assert outputs(finished, "smoke/report/index.html")
     site = finished.parent / "site"
     guard = subprocess.run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sembench.training.losses import info_nce
 from sembench.training.objectives._heads import HeadConfig, encode_columns, own_modules
@@ -27,11 +27,9 @@ class PairsObjective(Objective):
     class Config(HeadConfig):
         """Parameters; the defaults are the paper's."""
 
-    columns = ("first", "second")
+    columns: ClassVar[tuple[str, ...]] = ("first", "second")
 
-    def __init__(
-        self, config: PairsObjective.Config, encoder: TransformerEncoder, examples: pd.DataFrame, max_length: int
-    ) -> None:
+    def __init__(self, config: Any, encoder: TransformerEncoder, examples: pd.DataFrame, max_length: int) -> None:
         self.config = config
         self.own = own_modules(config, encoder)
         self.texts = Texts(encoder, examples, self.columns, max_length)
@@ -39,15 +37,19 @@ class PairsObjective(Objective):
 
     def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
         """Return Equation 1 of SimCSE on N pairs, a scalar; there are no facts."""
-        config = self.config
+        first, second = self.vectors(batch, encode)
+        return info_nce(first, second, self.config.temperature, self.config.similarity), {}
+
+    def vectors(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, ...]:
+        """Return the vectors of each column's sentences, (N, width) each."""
         columns = [self.texts.column(place, batch) for place in range(len(self.columns))]
-        first, second = encode_columns(columns, encode, config.view, self.own)
-        return info_nce(first, second, config.temperature, config.similarity), {}
+        return encode_columns(columns, encode, self.config.view, self.own)
 
     @classmethod
-    def exports(cls, config: PairsObjective.Config) -> tuple[str, ...]:
+    def exports(cls, config: Any) -> tuple[str, ...]:
         """Return the head, if there is one."""
-        return config.heads
+        heads: tuple[str, ...] = config.heads
+        return heads
 
 
 PLUGIN = PairsObjective
