@@ -29,7 +29,7 @@ ENGINES = {
             "sembench/encoders/transformer.py",
         ),
     ),
-    "training": Engine(1, ("sembench/training/trainer.py",)),
+    "training": Engine(2, ("sembench/training/trainer.py",)),
     "scoring": Engine(1, ("sembench/evaluation/engine.py",)),
 }
 

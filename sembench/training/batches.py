@@ -13,6 +13,7 @@ from torch import Tensor
 from sembench.data.frames import sample
 from sembench.encoders.transformer import TransformerEncoder
 from sembench.training.objectives.base import Rows
+from sembench.training.packing import packed_pass, packs
 
 
 def sampled(examples: pd.DataFrame, rows: int | None, seed: int) -> pd.DataFrame:
@@ -52,16 +53,21 @@ def steps_per_epoch(rows: int, batch_size: int) -> int:
 def encode_rows(encoder: TransformerEncoder, rows: Rows, readout: str, chunk_rows: int) -> Tensor:
     """Return (rows, width) vectors of tokenised rows, in the order given, with gradient.
 
-    With ``chunk_rows`` the rows are sorted by length and pass the encoder in chunks, each padded to its own longest
-    row only. The vectors are the same and the loss still sees the whole batch; 0 means a single forward pass.
+    With ``chunk_rows`` the rows are sorted by length and pass the encoder in chunks. The vectors are the same and the
+    loss still sees the whole batch; 0 means a single forward pass.
     """
+    one_pass = packed_pass if packs(encoder) else _padded_pass
     if not chunk_rows or len(rows) <= chunk_rows:
-        ids, mask = encoder.tokens.padded(rows, encoder.device)
-        found: dict[str, Tensor] = encoder(ids, mask, [readout])
-        return found[readout]
+        return one_pass(encoder, rows, readout)
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     chunks = [by_length[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
-    vectors = [encode_rows(encoder, [rows[i] for i in chunk], readout, 0) for chunk in chunks]
+    vectors = [one_pass(encoder, [rows[i] for i in chunk], readout) for chunk in chunks]
     back = torch.empty(len(rows), dtype=torch.long, device=encoder.device)
     back[torch.tensor(by_length, device=encoder.device)] = torch.arange(len(rows), device=encoder.device)
     return torch.cat(vectors)[back]
+
+
+def _padded_pass(encoder: TransformerEncoder, rows: Rows, readout: str) -> Tensor:
+    """Return (rows, width) vectors from one pass over rows that are padded to the longest."""
+    found: dict[str, Tensor] = encoder(*encoder.tokens.padded(rows, encoder.device), [readout])
+    return found[readout]

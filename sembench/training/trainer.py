@@ -31,6 +31,7 @@ from sembench.training.batches import encode_rows, sampled, step_rows, steps_per
 from sembench.training.checkpoint import Checkpoint, State, UnusableStateError, Weighted, segment
 from sembench.training.dev import dev_point
 from sembench.training.objectives.base import Encode, Objective, Rows
+from sembench.training.packing import prepare
 
 
 @dataclass
@@ -162,6 +163,7 @@ def load_start(start: Path, objective: Chosen[Objective], dropout: float | None)
         raise SembenchError(f"{start} has no pooler to train through; choose another read-out")
     encoder = load_transformer(start, {**entry, "pooler": pooler}, dropout=dropout)
     encoder.heads = nn.ModuleDict({name: head for name, head in encoder.heads.items() if pooler and name == POOLER})
+    prepare(encoder)
     return encoder
 
 
