@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import pairwise_cos_sim
 
+from bench import steps
 from sembench.core.artifact import Artifact, opened
 from sembench.core.errors import explained
 from sembench.data.frames import read_examples
@@ -24,14 +24,12 @@ from sembench.evaluation.engine import Request, score
 from sembench.evaluation.job import open_protocol
 from sembench.evaluation.sts import correlation
 from sembench.plan import Plan
-from sembench.registry.entries import training_of
-from sembench.training.batches import step_rows
-from sembench.training.trainer import build_task, encoding, load_start
 
 Work = Callable[[], object]
+# What was compared, median seconds by contestant, and facts besides.
+Result = tuple[str, dict[str, float], dict[str, float]]
 PLAN = Plan("demo")
 SENTENCES = "enwiki_sentences"
-VARIANT = "unsup_simcse_distilbert"
 
 
 def there(artifact: Artifact) -> Path:
@@ -39,60 +37,61 @@ def there(artifact: Artifact) -> Path:
     return opened(PLAN.root, artifact)
 
 
+def some_sentences() -> list[str]:
+    """Return the sentences of the demo's Wikipedia excerpt."""
+    file = there(PLAN.made(SENTENCES)) / PLAN.maker(SENTENCES).plugin.examples
+    found: list[str] = read_examples(file, ["sentence"])["sentence"].tolist()
+    return found
+
+
 def alternate(contestants: dict[str, Work], rounds: int) -> dict[str, float]:
     """Run the contestants in turn and return each one's median seconds; a first round warms up and is not counted."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for turn in range(rounds + 1):
         for name, work in contestants.items():
-            start = time.perf_counter()
-            work()
+            taken = steps.seconds(work)
             if turn:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(taken)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def training_step() -> dict[str, float]:
-    """Forward and backward of unsupervised SimCSE on DistilBERT, batch 64: chunks sorted by length, one pass, fp32."""
-    variant = PLAN.resolved(VARIANT).variant
-    training = training_of(variant.recipe or {}, f"variant '{VARIANT}'")
-    recipe, objective = training.recipe, training.objective
-    encoder = load_start(there(PLAN.backbone(str(variant.backbone))), objective, recipe.dropout)
-    examples = read_examples(there(PLAN.made(SENTENCES)) / PLAN.maker(SENTENCES).plugin.examples, ["sentence"])
-    task = build_task(objective, encoder, examples, recipe.max_length)
-    batches = step_rows(task.rows, recipe.batch_size, seed=0, first_step=0, last_step=10_000)
-    encoder.train()
+def training_step() -> Iterator[Result]:
+    """Unsupervised SimCSE on 64 Wikipedia sentences: ours, sentence-transformers, and the rate of a large product.
 
-    def step(chunk_rows: int, precision: str) -> None:
-        encoder.zero_grad()
-        task.own.zero_grad()
-        task.loss(next(batches), encoding(encoder, precision, chunk_rows))[0].backward()
-
-    return alternate(
-        {
-            "bf16, chunks of 32 rows": lambda: step(32, "bf16"),
-            "bf16, one forward": lambda: step(0, "bf16"),
-            "fp32, one forward": lambda: step(0, "fp32"),
-        },
-        rounds=7,
-    )
+    The share of the machine's rate is the time that the step's products would take at it, over the time of the step.
+    """
+    sentences = some_sentences()
+    for name in ("distilbert_base_cased", "minilm"):
+        folder = there(PLAN.backbone(name))
+        needed = steps.operations(folder, sentences)
+        for precision in ("fp32", "bf16"):
+            product, operations = steps.square(precision)
+            medians = alternate(
+                {
+                    "sembench": steps.ours(folder, sentences, precision),
+                    "sentence-transformers": steps.peer(folder, sentences, precision),
+                    "square product": product,
+                },
+                rounds=11,
+            )
+            rate = operations / medians["square product"]
+            facts = {"gflops_of_square": rate / 1e9, "share_of_rate": needed / rate / medians["sembench"]}
+            yield f"{name} {precision}", medians, {key: round(value, 3) for key, value in facts.items()}
 
 
-def encode() -> dict[str, float]:
+def encode() -> Iterator[Result]:
     """MiniLM over 2,000 Wikipedia sentences, mean read-out, fp32: ours and sentence-transformers."""
     folder = there(PLAN.backbone("minilm"))
-    file = there(PLAN.made(SENTENCES)) / PLAN.maker(SENTENCES).plugin.examples
-    sentences = read_examples(file, ["sentence"])["sentence"].head(2000).tolist()
+    sentences = some_sentences()[:2000]
     ours, peer = load_encoder(folder), SentenceTransformer(str(folder), device="cpu")
-    return alternate(
-        {
-            "sembench": lambda: ours.encode(sentences, ["mean"]),
-            "sentence-transformers": lambda: peer.encode(sentences, batch_size=32),
-        },
-        rounds=5,
-    )
+    contestants: dict[str, Work] = {
+        "sembench": lambda: ours.encode(sentences, ["mean"]),
+        "sentence-transformers": lambda: peer.encode(sentences, batch_size=32),
+    }
+    yield "minilm fp32", alternate(contestants, rounds=5), {}
 
 
-def sts() -> dict[str, float]:
+def sts() -> Iterator[Result]:
     """MiniLM on STS-B, dev and test, fp32: all scores of the protocol, and Spearman by sentence-transformers."""
     folder = there(PLAN.backbone("minilm"))
     protocol = open_protocol(PLAN, "sts", "stsb")
@@ -106,16 +105,14 @@ def sts() -> dict[str, float]:
                 found.append(correlation("spearman", pairwise_cos_sim(first, second).numpy(), pairs.gold))
         return found
 
-    return alternate(
-        {
-            "sembench": lambda: list(score(ours, [Request("mean", "sts", "stsb", protocol)])),
-            "sentence-transformers": by_peer,
-        },
-        rounds=3,
-    )
+    contestants: dict[str, Work] = {
+        "sembench": lambda: list(score(ours, [Request("mean", "sts", "stsb", protocol)])),
+        "sentence-transformers": by_peer,
+    }
+    yield "minilm fp32", alternate(contestants, rounds=3), {}
 
 
-BENCHES: dict[str, Callable[[], dict[str, float]]] = {"training_step": training_step, "encode": encode, "sts": sts}
+BENCHES: dict[str, Callable[[], Iterator[Result]]] = {"training_step": training_step, "encode": encode, "sts": sts}
 
 
 @explained
@@ -127,13 +124,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if stray := [name for name in names if name not in BENCHES]:
         parser.error(f"there is no bench '{stray[0]}'; choose from {', '.join(BENCHES)}")
     for name in names or BENCHES:
-        medians = BENCHES[name]()
-        first = next(iter(medians.values()))
-        ratios = {other: round(value / first, 2) for other, value in medians.items()}
-        seconds = {other: round(value, 3) for other, value in medians.items()}
-        print(
-            json.dumps({"bench": name, "median_seconds": seconds, "ratio": ratios, "threads": torch.get_num_threads()})
-        )
+        for what, medians, facts in BENCHES[name]():
+            first = medians["sembench"]
+            found = {
+                **{"bench": name, "what": what, "threads": torch.get_num_threads()},
+                "median_seconds": {each: round(value, 3) for each, value in medians.items()},
+                "times_as_fast": round(medians["sentence-transformers"] / first, 2),
+                **facts,
+            }
+            print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
