@@ -12,7 +12,7 @@ import yaml
 from sembench.cli.common import ScaleOption, out, plan_of, show_table
 from sembench.core.errors import unknown
 from sembench.core.progress import say
-from sembench.plan import Plan, Run
+from sembench.plan import Plan, PlannedView, Run
 from sembench.registry import project_root
 
 Listing = list[tuple[str, str, str]]
@@ -48,14 +48,15 @@ def _variants(plan: Plan) -> Listing:
 def _views(folder: str) -> Callable[[Plan], Listing]:
     def listing(plan: Plan) -> Listing:
         views = [view for view in plan.views.values() if view.entry.folder == folder]
-        return [(view.key, view.entry.title, view.missing or _amount(plan, view.key)) for view in views]
+        return [(view.key, view.entry.title, view.missing or _amount(plan, view)) for view in views]
 
     return listing
 
 
-def _amount(plan: Plan, key: str) -> str:
-    keys = plan.view(key).needs.scores
-    return f"{len(keys) - len(plan.unscored(keys))} of {len(keys)} scores are there" if keys else "can be built"
+def _amount(plan: Plan, view: PlannedView) -> str:
+    keys = view.needs.scores
+    there = f"{len(keys) - len(plan.unscored(keys))} of {len(keys)} scores are there" if keys else "can be built"
+    return f"{there}; only by its name" if view.by_name else there
 
 
 _LISTINGS: dict[str, Callable[[Plan], Listing]] = {

@@ -44,6 +44,7 @@ class Run:
 
     Attributes:
         id: ``<variant>.s<seed>.<key>``; other parameters or inputs are another id, and the old run stays.
+        variant: that of the id; what trains just as the variant that it extends has that one's runs.
         artifact: the model folder; of an untouched encoder that of its backbone.
         training: recipe and objective; none: untouched.
         backbone: name of the backbone used at this scale, also where training starts from another run.
@@ -257,6 +258,10 @@ class Artefacts:
         artifact = self._artifact(
             "run", f"{variant}.s{seed}", params, made_from, self.layout.runs, RUN_FILES, (HISTORY,)
         )
+        base = self.registry.base(variant)
+        # What a scale's recipe makes equal to its base, or what differs in its read-out alone, is trained once.
+        if base and (shared := self._run(base, seed)).artifact.key == artifact.key:
+            return shared
         return Run(artifact.folder.name, variant, seed, artifact, backbone, training, begin, data, dev, start)
 
     def runs_of(self, variant: str) -> tuple[Run, ...]:

@@ -28,12 +28,14 @@ class PlannedView:
         needs: what it is made from at this scale; what cannot be had is left out, and is a missing cell of it.
         outputs: its files.
         missing: why it cannot be rendered at all (a data set that it shows cannot be had), or an empty string.
+        by_name: only a command that names it builds it: it says so, or nothing of it can be measured at this scale.
     """
 
     entry: ViewEntry
     needs: Needs
     outputs: tuple[Path, ...]
     missing: str = ""
+    by_name: bool = False
 
     @property
     def key(self) -> str:
@@ -91,15 +93,16 @@ class Plan(Artefacts):
         needs: Needs = plugin.needs(config, self)
         outputs = tuple(self.layout.view(entry.folder, entry.key, suffix) for suffix in plugin.suffixes)
         missing = next((reason for name in needs.data if (reason := self.data_missing(self.used(name)))), "")
-        return PlannedView(entry, needs, outputs, missing)
+        by_name = self.name in entry.by_name or (plugin.measures and needs == Needs())
+        return PlannedView(entry, needs, outputs, missing, by_name)
 
     def chosen_views(self, paper: str | None = None) -> dict[str, PlannedView]:
-        """Return what is built when nothing is named (the chosen papers), or all of one paper; what has its data."""
+        """Return what is built when no view is named, of the chosen papers or of one in any case: what has its data."""
         papers = [paper] if paper else self.papers
         return {
             key: view
             for key, view in self.views.items()
-            if not view.missing and (not papers or view.entry.paper in papers)
+            if not (view.missing or view.by_name) and (not papers or view.entry.paper in papers)
         }
 
     def view_digest(self, key: str) -> str:

@@ -73,6 +73,8 @@ def check_references(registry: Registry) -> None:
         _check_scale(f"registry/scales.yaml, scale '{name}'", scale, registry)
     for view in registry.views.values():
         where = f"registry/{view.folder}/{view.key}.yaml"
+        for name in view.by_name:
+            need("scale", name, registry.scales, f"{where}, by_name")
         view.chosen.plugin.check(view.chosen.config, registry, where, view.key)
     for value in registry.paper_values:
         need("table", value.table, registry.views, "registry/paper_values.csv")

@@ -6,7 +6,8 @@ import csv
 import functools
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from sembench.core.schema import Merged, Model, OwnName, Strict, merged, parse
 from sembench.registry.models import (
     Backbone,
     Dataset,
+    Family,
     Made,
     MetricUnit,
     Readout,
@@ -131,6 +133,11 @@ class ViewEntry:
         return str(getattr(self.chosen.config, "paper", ""))
 
     @property
+    def by_name(self) -> list[str]:
+        """Scales at which it is built only where a command names it."""
+        return list(getattr(self.chosen.config, "by_name", []))
+
+    @property
     def title(self) -> str:
         """Its heading."""
         return str(getattr(self.chosen.config, "title", self.key))
@@ -177,6 +184,11 @@ class Registry:
                 raise SembenchError(f"registry/variants.yaml, variant '{names[-1]}': 'extends' must be one name")
         return tuple(reversed(names))
 
+    def base(self, key: str) -> str | None:
+        """Return the nearest variant that another one extends and that is no mere base, or None where there is none."""
+        names = reversed(self.lineage(key)[:-1])
+        return next((name for name in names if not self.variants[name].get("abstract")), None)
+
     def variant(self, key: str) -> Variant:
         """Return a variant with its bases merged in (``extends``), whatever the scale.
 
@@ -216,7 +228,7 @@ class Registry:
 
 
 def _models(path: Path, model: type[Model]) -> dict[str, Model]:
-    kind = path.stem.removesuffix("s")
+    kind = path.stem.replace("ies", "y").removesuffix("s")
     return {key: parse(model, value, f"{_short(path)}, {kind} '{key}'") for key, value in _raw(path).items()}
 
 
@@ -227,12 +239,55 @@ class _KeysOnly(Strict):
 
 
 def _raw(path: Path) -> dict[str, Merged]:
-    entries = read_yaml(path)
+    return _named(read_yaml(path), path)
+
+
+def _named(entries: Merged, path: Path) -> dict[str, Merged]:
     parse(_KeysOnly, {"names": list(entries)}, f"{_short(path)}, names of entries")
     for key, value in entries.items():
         if not isinstance(value, dict):
             raise SembenchError(f"{_short(path)}: the entry '{key}' must be a mapping")
     return entries
+
+
+def read_variants(folder: Path) -> dict[str, Merged]:
+    """Return the entries of ``folder``/variants.yaml; one with braces in its name is one for each of families.yaml.
+
+    Raises:
+        SembenchError: a file is absent or broken, a word in braces is unknown, or two entries have one name.
+    """
+    path, families = folder / "variants.yaml", _models(folder / "families.yaml", Family)
+    found: Merged = {}
+    for written, entry in read_yaml(path).items():
+        for name, member in _members(written, entry, families, f"{_short(path)}, entry '{written}'"):
+            if name in found:
+                raise SembenchError(f"{_short(path)}: '{name}' is there twice, once by '{written}'; rename one")
+            found[name] = member
+    return _named(found, path)
+
+
+def _members(name: str, entry: Any, families: Mapping[str, Family], where: str) -> Iterator[tuple[str, Any]]:
+    if "{" not in name:
+        yield name, entry
+        return
+    for key, family in families.items():
+        words = {"encoder": key, **family.model_dump()}
+        yield _filled_in(name, words, where), _filled_in(entry, words, where)
+
+
+def _filled_in(value: Any, words: Mapping[str, str], where: str) -> Any:
+    """Return a value with each word in braces replaced, in all texts that it holds."""
+    if isinstance(value, dict):
+        return {key: _filled_in(each, words, where) for key, each in value.items()}
+    if not isinstance(value, str):
+        return value
+
+    def word(match: re.Match[str]) -> str:
+        if match[1] not in words:
+            raise SembenchError(f"{where}: {unknown('word in braces', match[1], words, 'registry/families.yaml')}")
+        return words[match[1]]
+
+    return re.sub(r"\{(\w*)\}", word, value)
 
 
 # Rules of the Snakefile, and how the names of those begin that are made for each entry; a view is a rule too.
@@ -332,7 +387,7 @@ def read_registry(root: Path) -> Registry:
         datasets=_models(folder / "datasets.yaml", Dataset),
         made=_models(folder / "made.yaml", Made),
         backbones=_models(folder / "backbones.yaml", Backbone),
-        variants=_raw(folder / "variants.yaml"),
+        variants=read_variants(folder),
         readouts=_models(folder / "readouts.yaml", Readout),
         transforms=_models(folder / "transforms.yaml", Transform),
         suites=_models(folder / "suites.yaml", Suite),

@@ -212,6 +212,14 @@ class Variant(Strict):
     scales: dict[str, dict[str, Any]] = Field({}, description="what holds at a scale, over what the scale lays on all")
 
 
+class Family(Strict):
+    """An encoder on which the ablations are tried: the words in braces of variants.yaml."""
+
+    title: str = Field(description="the encoder in a sentence")
+    unsup: Name = Field(description="variant that unsupervised ablations extend, and are compared with")
+    sup: Name = Field(description="variant that supervised ablations extend, and are compared with")
+
+
 # --------------------------------------------------------------------------------------------------- evaluation
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
+from pydantic import Field
+
 from sembench.core.errors import SembenchError
 from sembench.core.schema import Strict
 from sembench.plan.needs import Needs
@@ -28,6 +30,7 @@ class ViewConfig(Strict):
     title: str
     paper: str
     caption: str = ""
+    by_name: list[str] = Field([], description="scales at which it is built only where a command names it")
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,16 @@ C = TypeVar("C", bound=ViewConfig)
 
 
 class View(Generic[C]):
-    """Base of the views; a kind is one file in ``sembench/reporting/views``."""
+    """Base of the views; a kind is one file in ``sembench/reporting/views``.
+
+    Attributes:
+        measures: shows nothing of its own where a scale can make nothing that it needs.
+    """
 
     Config: ClassVar[type[ViewConfig]] = ViewConfig
     version: ClassVar[int] = 1
     suffixes: ClassVar[tuple[str, ...]] = ()
+    measures: ClassVar[bool] = True
     shows_paper_values: ClassVar[bool] = False
 
     def __init__(self, config: C, plan: Plan, scores: pd.DataFrame, key: str) -> None:

@@ -262,6 +262,58 @@ def test_a_run_starts_from_the_run_of_the_same_seed(registry_copy: Path) -> None
     assert Plan("demo", root=registry_copy, seeds=[7]).runs_of("analogy_on_simcse_distilbert")[0].id != chained.id
 
 
+def test_what_trains_just_as_its_base_is_the_runs_of_its_base(registry_copy: Path) -> None:
+    """At scale demo all train for 30 steps, so what ablations are compared with is trained once; small trains epochs."""
+    name, base = "unsup_simcse_distilbert_baseline", "unsup_simcse_distilbert"
+    for scale, shared in (("demo", True), ("small", False)):
+        plan = Plan(scale, root=registry_copy, seeds=[7, 8])
+        assert (plan.runs_of(name) == plan.runs_of(base)) is shared
+        assert plan.runs_of(name)[0].variant == (base if shared else name)
+        # An ablation extends what it is compared with, and differs.
+        assert plan.runs_of("unsup_simcse_distilbert_no_mlp")[0].variant == "unsup_simcse_distilbert_no_mlp"
+    # The read-out of a score is that of the variant that is asked for, whosever the run.
+    edit(registry_copy, "variants.yaml", lambda v: v[name].update(readout="mean"))
+    plan = Plan("demo", root=registry_copy)
+    cell = plan.cell(Where(variant=name, suite="sts", task="stsb"))
+    assert (cell.runs[0].variant, cell.readout) == (base, "mean")
+
+
+def test_an_entry_with_braces_is_a_variant_for_every_encoder(registry_copy: Path) -> None:
+    edit(
+        registry_copy,
+        "families.yaml",
+        lambda v: v.update(tiny={"title": "Tiny", "unsup": "tiny_unsup", "sup": "tiny_sup"}),
+    )
+    bases = {
+        f"tiny_{kind}": {"extends": f"{kind}_simcse_distilbert", "backbone": "bert_tiny"} for kind in ("unsup", "sup")
+    }
+    edit(registry_copy, "variants.yaml", lambda v: v.update(bases))
+    plan = Plan("demo", root=registry_copy)
+    names = {name.replace("_tiny_", "_distilbert_") for name in plan.registry.variants if "_tiny_" in name}
+    assert len(names) > 40 and names < set(plan.registry.variants)
+    assert plan.registry.lineage("augmented_tiny_delete_one_two")[-4:] == (
+        *("tiny_unsup", "augmented_tiny", "augmented_tiny_delete_one", "augmented_tiny_delete_one_two"),
+    )
+    run = plan.runs_of("augmented_tiny_delete_one_two")[0]
+    assert (run.backbone, run.data.name if run.data else "") == ("bert_tiny", "enwiki_delete_one")
+    summary = plan.resolved(run.variant).variant.summary
+    assert summary == "Tiny on sentences and copies without one word, two encoders"
+
+
+def test_what_a_scale_is_too_small_for_is_built_by_name_alone(registry_copy: Path) -> None:
+    plan = Plan("demo", root=registry_copy)
+    assert plan.view("simcse_table_1").by_name  # says so: ten trainings
+    assert plan.view("simcse_table_e1").by_name  # nothing of it can be measured there
+    assert not plan.view("simcse_table_a1").by_name  # it measures nothing anywhere
+    chosen = plan.chosen_views("simcse")
+    assert set(chosen) == {f"simcse_{name}" for name in ("table_5", "table_a1", "figure_3", "figure_f1")}
+    assert len({key.run for view in chosen.values() for key in view.needs.scores if plan.run(key.run).trained}) == 2
+    assert plan.batch("simcse_table_1")
+    edit(registry_copy, "tables/simcse_table_1.yaml", lambda v: v.pop("by_name"))
+    assert "simcse_table_1" in Plan("demo", root=registry_copy).chosen_views()
+    assert {f"simcse_table_{number}" for number in "1234567"} <= set(Plan("full", root=ROOT).chosen_views())
+
+
 def test_an_id_of_another_recipe_says_what_it_is_now() -> None:
     plan = Plan("demo", root=ROOT)
     run = plan.runs_of("unsup_simcse_distilbert")[0]

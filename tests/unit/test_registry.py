@@ -20,7 +20,9 @@ def test_the_registry_is_sound_at_every_scale() -> None:
     for scale in registry.scales:
         plan = Plan(scale, root=ROOT)
         runs = [run for key in registry.concrete for run in plan.runs_of(key)]
-        assert len({run.id for run in runs}) == len(runs)
+        # A run is of one variant alone, but that of what trains just as its base, which is the base's.
+        assert all(run.variant in registry.lineage(key) for key in registry.concrete for run in plan.runs_of(key))
+        assert len({run.id for run in runs}) == len({(run.variant, run.seed) for run in runs})
         for view in plan.views.values():
             assert view.outputs
             for artifact in plan.ancestors(plan.artifacts(view.needs)):
@@ -346,6 +348,31 @@ MISTAKES = {
         "tables/analogy_table_sts.yaml",
         lambda v: v["groups"][0].update(rows_of="nowhere"),
         r"tables/analogy_table_sts\.yaml: row set 'nowhere' is not in registry/rowsets\.yaml",
+    ),
+    "a word in braces": (
+        "variants.yaml",
+        lambda v: v["augmented_{encoder}_synonym"].update(summary="{titel} on synonyms"),
+        r"variants\.yaml, entry 'augmented_\{encoder\}_synonym': word in braces 'titel' .*did you mean 'title'",
+    ),
+    "a variant written out that an entry with braces is already": (
+        "variants.yaml",
+        lambda v: v.update(augmented_distilbert_synonym=v["distilbert"]),
+        r"variants\.yaml: 'augmented_distilbert_synonym' is there twice, once by 'augmented_distilbert_synonym'; rename",
+    ),
+    "a word in braces that is no part of a name": (
+        "variants.yaml",
+        lambda v: v.update({"on_{title}": v["distilbert"]}),
+        r"variants\.yaml, names of entries: key 'names\.\d+': String should match pattern",
+    ),
+    "a key of a family": (
+        "families.yaml",
+        lambda v: v["distilbert"].update(unsupervised="distilbert"),
+        r"families\.yaml, family 'distilbert': unknown key 'unsupervised'",
+    ),
+    "a scale at which a view is built by name": (
+        "tables/simcse_table_1.yaml",
+        lambda v: v.update(by_name=["demoo"]),
+        r"simcse_table_1\.yaml, by_name: scale 'demoo' .*did you mean 'demo'",
     ),
     "a suite of a figure": (
         "figures/simcse_figure_3.yaml",

@@ -30,7 +30,7 @@ from sembench.core.files import write_json
 from sembench.core.plugin import VIEWS
 from sembench.plan.layout import ScaleLayout
 from sembench.plan.needs import Needs, ScoreKey
-from sembench.registry.load import PaperValue, ViewEntry, read_yaml, with_rows
+from sembench.registry.load import PaperValue, ViewEntry, read_variants, read_yaml, with_rows
 from sembench.registry.models import MetricUnit, Where
 from sembench.reporting import cells, coordinates, drawing, page, render, tables, text
 from sembench.reporting.views import _scores_config as grid_config
@@ -107,7 +107,7 @@ class FakeRegistry:
 
     def __init__(self, root: Path) -> None:
         folder = root / "registry"
-        self.variants: dict[str, Any] = read_yaml(folder / "variants.yaml")
+        self.variants: dict[str, Any] = read_variants(folder)
         names = [
             f"sup_simcse_{name}" for name in ("bert_base", "bert_large", "roberta_base", "roberta_large", "distilbert")
         ]
@@ -272,7 +272,7 @@ def project(folder: Path) -> Path:
     """Copy what reporting reads of the project to a folder of its own."""
     for name in ("registry/tables", "registry/figures", "report"):
         shutil.copytree(PROJECT / name, folder / name, dirs_exist_ok=True)
-    for name in ("variants.yaml", "rowsets.yaml", "paper_values.csv"):
+    for name in ("variants.yaml", "families.yaml", "rowsets.yaml", "paper_values.csv"):
         shutil.copy(PROJECT / "registry" / name, folder / "registry" / name)
     return folder
 
@@ -440,8 +440,40 @@ def test_a_cell_is_missing_by_its_row_its_column_or_its_own_word():
     )
     (_, first), (_, second) = grid_config.rows_of(config)
     a, b = config.columns
-    reasons = [grid_config.absent(row, column) for row in (first, second) for column in (a, b)]
+    reasons = [grid_config.absent(config, row, column) for row in (first, second) for column in (a, b)]
     assert reasons == ["no such row", "", "not built yet", "no such cell"]
+
+
+def test_a_column_is_another_one_on_another_encoder():
+    """Coordinates, overrides and reasons of the other column, the variant's name changed; its own word comes last."""
+    config = table(
+        columns=[
+            {"key": "a", "label": "A", "readout": "cls"},
+            {"key": "b", "label": "B", "same_as": "a", "replace": {"bert_base": "distilbert"}},
+        ],
+        groups=[
+            {
+                "heading": "H",
+                "rows": [
+                    {"key": "r", "label": "R", "variant": "pairs_bert_base_qqp"},
+                    {"key": "s", "label": "S", "cells": {"a": {"variant": "bert_base", "readout": "mean"}}},
+                    {"key": "t", "label": "T", "variant": "bert_base", "cells": {"b": {"variant": "minilm"}}},
+                    {"key": "u", "label": "U", "missing": "not here"},
+                    {"key": "v", "label": "V", "variant": "bert_base", "cells": {"b": {"missing": "not on this"}}},
+                ],
+            }
+        ],
+    )
+    rows, b = [row for _, row in grid_config.rows_of(config)], config.columns[1]
+    places = [grid_config.coordinates_of(config, row, b) for row in rows]
+    assert [(place.variant, place.readout) for place in places[:3]] == [
+        ("pairs_distilbert_qqp", "cls"),
+        ("distilbert", "mean"),
+        ("minilm", "cls"),
+    ]
+    assert {place.task for place in places} == {"stsb"}
+    assert [grid_config.absent(config, row, b) for row in rows] == ["", "", "", "not here", "not on this"]
+    scores.Scores.check(config, registry(), "t.yaml", "t")  # type: ignore[arg-type]
 
 
 def test_a_view_needs_the_scores_of_its_cells_and_of_what_these_are_made_from(small: FakePlan):
@@ -687,8 +719,25 @@ def test_table_6_has_read_outs_by_row_and_trainings_by_column(full: FakePlan, sm
     assert shown["w/o MLP"] == ["failed (80.9)", "failed (86.2)"]
     needed = {(key.run.split(".")[0], key.readout) for key in small.view("simcse_table_6").needs.scores}
     assert needed == {
-        (f"{kind}_simcse_distilbert", readout) for kind in ("unsup", "sup") for readout in ("cls", "cls_mlp")
-    } | {("unsup_simcse_distilbert_first_last", "first_last")}
+        *((f"{kind}_simcse_distilbert_baseline", at) for kind in ("unsup", "sup") for at in ("cls", "cls_mlp")),
+        *((f"{kind}_simcse_distilbert_no_mlp", "cls") for kind in ("unsup", "sup")),
+        ("unsup_simcse_distilbert_first_last_baseline", "first_last"),
+        ("sup_simcse_distilbert_first_last", "first_last"),
+    }
+
+
+def test_laptops_see_the_ablations_beside_the_papers_numbers(small: FakePlan):
+    """One row: BERT cannot be had and shows what the paper prints, DistilBERT is measured."""
+    assert rows_shown(small, "simcse_table_2")["Unsupervised SimCSE"] == ["– (82.5)", "– (80.7)", "failed", "failed"]
+    shown = [cell for cell in built(small, "simcse_table_1") if cell.row in ("none", "crop_10")]
+    assert [(cell.column, cell.status, cell.paper_value) for cell in shown] == [
+        *(("stsb", "missing", 82.5), ("distilbert", "failed", None)),
+        *(("stsb", "missing", 77.8), ("distilbert", "failed", None)),
+    ]
+    assert {run.split(".")[0] for cell in shown for run in cell.runs} == {
+        "unsup_simcse_distilbert_baseline",
+        "augmented_distilbert_crop_10",
+    }
 
 
 def test_table_b2_has_aggregations_by_row_but_for_tasks_with_one_test_set(full: FakePlan):
@@ -1306,9 +1355,25 @@ def test_references_of_a_table_are_checked(given: dict[str, Any], message: str):
 
 
 def test_a_column_is_one_thing():
-    for given in ({"mean_of": ["d"], "task": "stsb"}, {"mean_of": ["d"], "gain_of": "d"}):
-        with pytest.raises(SembenchError, match="takes coordinates, mean_of or gain_of; keep one of them"):
+    like = {"same_as": "d", "replace": {"bert_base": "distilbert"}}
+    given: dict[str, Any]
+    for given in ({"mean_of": ["d"], "task": "stsb"}, {"mean_of": ["d"], "gain_of": "d"}, {**like, "readout": "cls"}):
+        with pytest.raises(SembenchError, match="takes coordinates, same_as, mean_of or gain_of; keep one of them"):
             table(**columns(**given))
+    with pytest.raises(SembenchError, match="'c' needs both same_as and replace, or neither; add the other"):
+        table(**columns(same_as="d"))
+
+
+def test_a_column_on_another_encoder_is_one_step_and_names_variants_that_there_are():
+    first = {"key": "c", "label": "C"}
+    like = {"label": "L", "replace": {"distil": "distal"}}
+    check = functools.partial(scores.Scores.check, registry=registry(), where="t.yaml", key="t")  # type: ignore[arg-type]
+    with pytest.raises(SembenchError, match=r"row 'r', column 'l': variant 'distalbert' .* did you mean 'distilbert'"):
+        check(table(columns=[first, {"key": "l", "same_as": "c", **like}]))
+    with pytest.raises(SembenchError, match="column 'm': same_as must name a column with coordinates of its own"):
+        check(table(columns=[first, {"key": "l", "same_as": "c", **like}, {"key": "m", "same_as": "l", **like}]))
+    with pytest.raises(SembenchError, match="column 'l': column 'e' is not"):
+        check(table(columns=[first, {"key": "l", "same_as": "e", **like}]))
 
 
 def test_means_and_gains_are_one_step():

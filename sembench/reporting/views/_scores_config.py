@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 
 class Column(Where):
-    """A column: coordinates, the mean of other columns after rounding them as printed (as papers do), or a gain.
+    """A column: coordinates, another column on another encoder, the mean of columns as printed, or a gain.
 
-    A gain is another column's value less that of the row named by ``Row.before``, seed by seed.
+    Papers average what they printed, so a mean rounds its columns first. A gain is another column's value less that of
+    the row named by ``Row.before``, seed by seed.
     """
 
     key: str
     label: str
+    same_as: str | None = Field(None, description="column whose coordinates it has, with other variants")
+    replace: dict[str, str] = Field({}, description="in names of variants, with ``same_as``: bert_base -> distilbert")
     mean_of: list[str] = []
     gain_of: str | None = None
     scales: list[str] = Field([], description="only at these scales; none: at all")
@@ -32,8 +35,11 @@ class Column(Where):
 
     @model_validator(mode="after")
     def _one_of(self) -> Column:
-        if sum((bool(self.mean_of), self.gain_of is not None, gives_any(self) or bool(self.missing))) > 1:
-            raise ValueError(f"column '{self.key}' takes coordinates, mean_of or gain_of; keep one of them")
+        own = gives_any(self) or bool(self.missing)
+        if sum((own, self.same_as is not None, bool(self.mean_of), self.gain_of is not None)) > 1:
+            raise ValueError(f"column '{self.key}' takes coordinates, same_as, mean_of or gain_of; keep one of them")
+        if bool(self.same_as) != bool(self.replace):
+            raise ValueError(f"column '{self.key}' needs both same_as and replace, or neither; add the other")
         return self
 
 
@@ -100,16 +106,30 @@ def rows_of(config: ScoresConfig) -> list[tuple[str, Row]]:
     return found
 
 
+def named(config: ScoresConfig, key: str) -> Column:
+    """Return the column with a key."""
+    return next(column for column in config.columns if column.key == key)
+
+
 def coordinates_of(config: ScoresConfig, row: Row, column: Column) -> Where:
     """Return the coordinates of a cell."""
-    return merged_where(USUAL, config.defaults, row, column, row.cells.get(column.key, Override()))
+    own = row.cells.get(column.key, Override())
+    if column.same_as is None:
+        return merged_where(USUAL, config.defaults, row, column, own)
+    given = coordinates_of(config, row, named(config, column.same_as))
+    variant = given.variant
+    for old, new in column.replace.items():
+        variant = variant and variant.replace(old, new)
+    return merged_where(given, Where(variant=variant), own)
 
 
-def absent(row: Row, column: Column) -> str:
+def absent(config: ScoresConfig, row: Row, column: Column) -> str:
     """Return why the table itself says that a cell is missing; empty where it does not."""
     override = row.cells.get(column.key)
     if override is not None and (override.missing or gives_any(override)):
         return override.missing
+    if column.same_as is not None:
+        return absent(config, row, named(config, column.same_as))
     return row.missing or column.missing
 
 
@@ -154,8 +174,10 @@ def _check_columns(config: ScoresConfig, check: Checker, where: str) -> None:
     for column in config.columns:
         place = f"{where}, column '{column.key}'"
         check.scales(column.scales, place)
-        for name in (*column.mean_of, column.gain_of):
+        for name in (*column.mean_of, column.gain_of, column.same_as):
             need("column", name, columns, place)
+        if column.same_as and (like := columns[column.same_as]) and (like.same_as or like.mean_of or like.gain_of):
+            raise SembenchError(f"{place}: same_as must name a column with coordinates of its own")
         # One step at most: a mean of scores, a gain in a score or a mean. So there are no circles.
         if any(columns[name].mean_of or columns[name].gain_of for name in column.mean_of):
             raise SembenchError(f"{place}: mean_of must name columns with coordinates of their own")
@@ -170,7 +192,7 @@ def _check_cells(config: ScoresConfig, check: Checker, where: str) -> None:
                 continue
             place = f"{where}, row '{row.key}', column '{column.key}'"
             given = coordinates_of(config, row, column)
-            if absent(row, column):
+            if absent(config, row, column):
                 check.part(given, place)
             else:
                 check.whole(given, place)

@@ -34,7 +34,7 @@ class Grid:
         names = {name for column in self.columns for name in self.parts(column)}
         for _, row in self.rows:
             for column in self.config.columns:
-                if column.key in names and not absent(row, column):
+                if column.key in names and not absent(self.config, row, column):
                     yield coordinates_of(self.config, row, column)
 
     def parts(self, column: Column) -> list[str]:
@@ -61,7 +61,7 @@ class Grid:
     def _single(self, row: Row, column: Column) -> Scored:
         where = coordinates_of(self.config, row, column)
         unit = self._unit(where)
-        if reason := absent(row, column):
+        if reason := absent(self.config, row, column):
             return Scored(missing=reason, unit=unit, where=(where,))
         cell = self.plan.cell(where)
         where = where.model_copy(update={"readout": cell.readout})

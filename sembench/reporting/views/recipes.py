@@ -80,6 +80,7 @@ class Recipes(View[RecipesConfig]):
     Config: ClassVar[type[ViewConfig]] = RecipesConfig
     version: ClassVar[int] = 1
     suffixes: ClassVar[tuple[str, ...]] = TABLE_SUFFIXES
+    measures: ClassVar[bool] = False
     shows_paper_values: ClassVar[bool] = True
 
     @classmethod

@@ -98,7 +98,8 @@ class Scores(View[ScoresConfig]):
         for _, row in grid.rows:
             columns = [column for column in grid.columns if not (column.mean_of or column.gain_of)]
             reasons = [
-                absent(row, column) or plan.cell(coordinates_of(config, row, column)).missing for column in columns
+                absent(config, row, column) or plan.cell(coordinates_of(config, row, column)).missing
+                for column in columns
             ]
             if reasons and all(reasons):
                 yield row.label, reasons[0]
