@@ -28,6 +28,12 @@ SUP_BERT = SUP | {"learning_rate": 5e-5}
 PAIRS = {name: value for name, value in BERT.items() if name != "masks"} | {"kind": "pairs"}
 JUDGED = {name: value for name, value in SUP_BERT.items() if name != "hard_negative_weight"} | {"kind": "pairs"}
 NEXT = PAIRS | {"rows": 1_000_000}
+TRAJECTORIES = {
+    "unsup_simcse_bert_base_trajectory": BERT,
+    "unsup_simcse_bert_base_fixed_trajectory": BERT | {"masks": "one"},
+    "unsup_simcse_bert_base_dropout_000_trajectory": BERT | {"dropout": 0.0},
+    "augmented_bert_base_delete_one_trajectory": PAIRS | {"data": "wiki_1m_delete_one"},
+}
 
 # "roberta_base" has "bert_base" in it.
 BACKBONES = {
@@ -75,6 +81,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
         for end, rows in (("", None), ("_sample", 134_000))
     },
     "sup_simcse_bert_base_anli": SUP_BERT | {"data": "nli_anli_triplets"},
+    # Figure 2, whose steps the paper does not count.
+    **{name: recipe | {"max_steps": 500, "eval_every": 10} for name, recipe in TRAJECTORIES.items()},
     # Table 6; "first-last" was the embedding output and the last block then.
     "unsup_simcse_bert_base_no_mlp": BERT | {"head": "none"},
     "unsup_simcse_bert_base_first_last": BERT | {"head": "none", "readout": "embed_last", "select_by": "embed_last"},
@@ -108,10 +116,11 @@ def test_a_recipe_is_the_papers(full: Plan, variant: str) -> None:
     assert run.backbone == next(backbone for name, backbone in BACKBONES.items() if name in variant)
 
 
-@pytest.mark.parametrize("table", ["1", "2", "3", "4", "6", "7", "d1"])
-def test_every_trained_row_is_compared_above(full: Plan, table: str) -> None:
+@pytest.mark.parametrize("view", [*(f"table_{name}" for name in ("1", "2", "3", "4", "6", "7", "d1")), "figure_2"])
+def test_every_trained_row_is_compared_above(full: Plan, view: str) -> None:
+    needs = full.view(f"simcse_{view}").needs
     trained = {
-        run.variant for key in full.view(f"simcse_table_{table}").needs.scores if (run := full.run(key.run)).trained
+        run.variant for name in (*(key.run for key in needs.scores), *needs.runs) if (run := full.run(name)).trained
     }
     assert trained and trained <= set(EXPECTED)
 
@@ -134,7 +143,9 @@ SMALL = {
 }
 # Trained through first-last as it is now, the embedding output left out; unsupervised at a rate chosen for it.
 FIRST_LAST = {"readout": "first_last", "select_by": "first_last"}
-OWN = {
+# Figure 2 is drawn at the paper's own rate.
+OWN: dict[str, dict[str, Any]] = {
+    **{name: {"learning_rate": 3e-5, "max_steps": 100} for name in TRAJECTORIES},
     "unsup_simcse_bert_base_first_last": FIRST_LAST | {"learning_rate": 2e-4},
     "sup_simcse_bert_base_first_last": FIRST_LAST,
 }
@@ -168,6 +179,12 @@ def test_on_a_laptop_a_recipe_is_the_papers_but_for_what_a_laptop_needs(full: Pl
     assert ours.training.values == wanted
     assert ours.backbone == "distilbert_base_cased"
     assert ours.data.name == SMALL.get(theirs.data.name, theirs.data.name)
+
+
+def test_figure_2_shows_the_same_trainings_on_a_laptop(full: Plan, small: Plan) -> None:
+    drawn = [[plan.run(run).variant for run in plan.view("simcse_figure_2").needs.runs] for plan in (full, small)]
+    assert drawn[1] == [on_distilbert(name) for name in drawn[0]]
+    assert set(drawn[0]) == set(TRAJECTORIES)
 
 
 @pytest.mark.parametrize("table", ["1", "2", "3", "4", "6", "7", "d1"])

@@ -1012,7 +1012,7 @@ def test_labels_cover_neither_each_other_nor_the_axes(small: FakePlan):
         assert not any(box.overlaps(other) for other in boxes[i + 1 :])
 
 
-@pytest.mark.parametrize("key", [FIGURE, "simcse_figure_f1"])
+@pytest.mark.parametrize("key", [FIGURE, "simcse_figure_f1", "simcse_figure_2"])
 def test_a_figure_without_any_score_is_still_drawn(small: FakePlan, key: str):
     assert "no point of this figure has a score" in view(small, key).page().html
 
@@ -1051,6 +1051,52 @@ def test_training_curves_come_from_the_runs_own_records(small: FakePlan, monkeyp
     assert [each.get_visible() for each in axes] == [True, True, True, False, *[True] * 4]
     assert axes[0].get_lines()[0].get_ydata().tolist() == [8.0, 1.0]
     assert [[round(float(y), 9) for y in line.get_ydata()] for line in axes[7].get_lines()] == [[29.0, 40.0]] * 2
+
+
+def test_trajectories_lead_from_the_untouched_encoder_in_the_direction_of_training(small: FakePlan):
+    key = "simcse_figure_2"
+    start = {"step": 0, "alignment": 0.2, "uniformity": -1.0, "dev": 0.29}
+    paths = {
+        "unsup_simcse_distilbert_trajectory": [(0.25, -2.0), (0.24, -2.5)],
+        "unsup_simcse_distilbert_fixed_trajectory": [(0.4, -2.25)],
+    }
+    for variant, path in paths.items():
+        run = small.runs_of(variant)[0]
+        curve = [start, *({"step": 10 * i, "alignment": a, "uniformity": u} for i, (a, u) in enumerate(path, start=1))]
+        write_json(small.root / run.artifact.folder / "run.json", {"run": run.id, "curve": curve})
+        seal(small.root, run.artifact)
+    drawn = view(small, key).drawn()
+    assert list(drawn.frame.columns) == ["figure", "label", "run", "step", "uniformity", "alignment", "dev"]
+    assert drawn.frame["step"].tolist() == [0, 10, 0, 10, 20]
+    assert drawn.absent == {"No dropout": "not trained", "Delete one word": "not trained"}
+    axes = drawn.drawing.axes[0]
+    assert {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()} == {
+        "Fixed 0.1": [[-1.0, 0.2], [-2.25, 0.4]],
+        "Unsup. SimCSE": [[-1.0, 0.2], [-2.0, 0.25], [-2.5, 0.24]],
+    }
+    # An arrow a step, its head nearer to where the step ends; one star for the start that all share.
+    heads = [(each.xyann, each.xy) for each in axes.texts]
+    assert [tuple(np.round(tail, 9)) for tail, _ in heads] == [(-1.0, 0.2), (-1.0, 0.2), (-2.0, 0.25)]
+    assert [tuple(np.round(head, 9)) for _, head in heads] == [(-1.75, 0.32), (-1.6, 0.23), (-2.3, 0.244)]
+    assert [each.get_offsets().tolist() for each in axes.collections] == [[[-1.0, 0.2]]]
+
+
+@pytest.mark.parametrize(
+    ("moves", "expected"),
+    [
+        ([0] * 3 + [1] * 48, [3, 11, 19, 27, 35, 43]),  # a twelfth of the way, then a sixth each
+        ([48] + [1] * 24, [0, 53, 65]),  # two thirds of the way in the first step
+        ([0] * 5, []),
+    ],
+)
+def test_a_long_trajectory_has_few_arrows_evenly_by_its_length(small: FakePlan, moves: list[int], expected: list[int]):
+    run = small.runs_of("unsup_simcse_distilbert_trajectory")[0]
+    way = np.cumsum([0, *moves])
+    curve = [{"step": 10 * i, "alignment": 0.2, "uniformity": -float(x)} for i, x in enumerate(way)]
+    write_json(small.root / run.artifact.folder / "run.json", {"run": run.id, "curve": curve})
+    seal(small.root, run.artifact)
+    axes = view(small, "simcse_figure_2").drawn().drawing.axes[0]
+    assert [-each.xyann[0] for each in axes.texts] == pytest.approx(expected, abs=1)
 
 
 def test_singular_values_are_read_from_predictions(small: FakePlan):
@@ -1423,6 +1469,7 @@ def test_paper_values_name_rows_and_columns_that_there_are(row: str, column: str
             "variant: analogy_bret,",
             "variant 'analogy_bret' .* 'analogy_bert'",
         ),
+        ("simcse_figure_2", "scales: [demo, small]", "scales: [demo, smal]", "scale 'smal' .* did you mean 'small'"),
     ],
 )
 def test_references_of_a_figure_are_checked(small: FakePlan, key: str, old: str, new: str, message: str):

@@ -6,27 +6,21 @@ With a ``study``, free vectors that follow objectives alone are shown in a row o
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from sembench.core.lazy import np, pd
 from sembench.core.schema import Strict
-from sembench.plan.needs import Needs
-from sembench.registry.check import need
-from sembench.reporting.coordinates import Checker
-from sembench.reporting.figures import Drawn, FigureView
-from sembench.reporting.provenance import read_run
+from sembench.reporting.figures import Drawn
 from sembench.reporting.view import ViewConfig
+from sembench.reporting.views._recorded import RecordedConfig, RecordedFigure
 from sembench.training.losses import Negatives, RelationEncoder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
-
-    from sembench.plan import Plan
-    from sembench.registry.load import Registry
 
 FREE = "free vectors"
 
@@ -47,20 +41,11 @@ class StudyLine(Strict):
     negatives: Negatives
 
 
-class Trained(Strict):
-    """A trained variant under a label; several may share one."""
-
-    label: str
-    variant: str
-    scales: list[str] = []
-
-
-class CurvesConfig(ViewConfig):
+class CurvesConfig(RecordedConfig):
     """The figure: its panels, the objectives of the study, and the runs."""
 
     panels: list[Panel] = Field(min_length=1)
     study: list[StudyLine] = []
-    points: list[Trained]
 
 
 @functools.cache
@@ -71,71 +56,27 @@ def free_curves(lines: tuple[tuple[str, RelationEncoder, Negatives], ...]) -> pd
     return study(lines)
 
 
-class Curves(FigureView[CurvesConfig]):
+class Curves(RecordedFigure[CurvesConfig]):
     """A figure of training curves."""
 
     Config: ClassVar[type[ViewConfig]] = CurvesConfig
     version: ClassVar[int] = 1
 
-    @classmethod
-    def check(cls, config: CurvesConfig, registry: Registry, where: str, key: str) -> None:
-        """Check variants and scales.
-
-        Raises:
-            SembenchError: a name refers to nothing.
-        """
-        super().check(config, registry, where, key)
-        for point in config.points:
-            place = f"{where}, point '{point.label}'"
-            Checker(registry).scales(point.scales, place)
-            need("variant", point.variant, registry.variants, place)
-
-    @classmethod
-    def needs(cls, config: CurvesConfig, plan: Plan) -> Needs:
-        """Return the runs whose curves are shown."""
-        shown = [point.variant for point in config.points if plan.shown(point.scales)]
-        made = [variant for variant in dict.fromkeys(shown) if not plan.missing(variant)]
-        return Needs(runs=tuple(run.id for variant in made for run in plan.runs_of(variant) if run.trained))
-
-    @classmethod
-    def shows(cls, config: CurvesConfig, plan: Plan) -> Any:
-        """Return why a run is missing."""
-        return [plan.missing(point.variant) for point in config.points if plan.shown(point.scales)]
-
-    @property
-    def points(self) -> list[Trained]:
-        """The points that the scale shows."""
-        return [point for point in self.config.points if self.plan.shown(point.scales)]
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """Ids of the runs behind the figure."""
-        return self.needs(self.config, self.plan).runs
-
     def frame(self) -> pd.DataFrame:
         """Return figure, label, run, step and a column a panel; free vectors come last, under the run ``FREE``."""
         columns = ["figure", "label", "run", "step", *(panel.key for panel in self.config.panels)]
-        frame = pd.DataFrame([{"figure": self.key, **line} for line in self._recorded()], columns=columns)
+        lines = self.recorded(panel.key for panel in self.config.panels)
+        frame = pd.DataFrame([{"figure": self.key, **line} for line in lines], columns=columns)
         if not self.config.study:
             return frame
-        lines = tuple((line.label, line.relation_encoder, line.negatives) for line in self.config.study)
-        free = free_curves(lines).assign(figure=self.key, run=FREE).reindex(columns=columns)
+        study = tuple((line.label, line.relation_encoder, line.negatives) for line in self.config.study)
+        free = free_curves(study).assign(figure=self.key, run=FREE).reindex(columns=columns)
         return pd.concat([frame, free], ignore_index=True) if len(frame) else free
-
-    def _recorded(self) -> Iterator[dict[str, Any]]:
-        for point in self.points:
-            for run in self.plan.runs_of(point.variant):
-                for line in (read_run(self.plan, run) or {}).get("curve") or []:
-                    values: dict[str, Any] = {panel.key: line.get(panel.key) for panel in self.config.panels}
-                    yield {"label": point.label, "run": run.id, "step": line["step"], **values}
 
     def draw(self) -> Drawn:
         """Draw one panel a quantity and one line a run; a label's seeds share its colour."""
         frame = self.frame()
-        recorded = set(frame[frame["run"] != FREE]["label"])
-        absent = {
-            p.label: self.plan.missing(p.variant) or "not trained" for p in self.points if p.label not in recorded
-        }
+        absent = self.absent_from(frame[frame["run"] != FREE])
         return Drawn(_drawing(self.config, frame, self.plan.scale.note), frame, absent)
 
 
