@@ -93,7 +93,7 @@ class Scores(View[ScoresConfig]):
 
     @classmethod
     def absent(cls, config: ScoresConfig, plan: Plan) -> Iterable[tuple[str, str]]:
-        """Return the rows of which no cell can be had at the plan's scale, with the first reason."""
+        """Return the rows of which no cell can be had at the plan's scale, with the reasons."""
         grid = Grid(config, plan)
         for _, row in grid.rows:
             columns = [column for column in grid.columns if not (column.mean_of or column.gain_of)]
@@ -102,7 +102,7 @@ class Scores(View[ScoresConfig]):
                 for column in columns
             ]
             if reasons and all(reasons):
-                yield row.label, reasons[0]
+                yield row.label, "; ".join(dict.fromkeys(reasons))
 
     def render(self) -> dict[str, str | bytes]:
         """Return the table in four forms, by suffix."""

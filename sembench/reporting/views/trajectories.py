@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 METRICS = ("uniformity", "alignment")
-# Okabe and Ito's colours, told apart by the colour-blind; marker and dashes tell the lines apart in print.
+# Okabe and Ito's colours, told apart by the colour-blind; markers (none looks like a head) and dashes help in print.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-_MARKERS = "os^Dv<"
+_MARKERS = "osDPXh"
 _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)), (0, (8, 2)), (0, (3, 3)))
 # Heads of arrows on a line, at most: more would hide it.
 _HEADS = 6
