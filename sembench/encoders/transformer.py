@@ -34,6 +34,8 @@ transformers_logging.disable_progress_bar()
 
 Vectors = NDArray[np.float32]
 _UNSUPPORTED = ", which is not supported; take an encoder such as BERT, RoBERTa, MPNet or ModernBERT"
+# What checkpoints as published hold besides their encoder: heads of pre-training (see ``lm_head`` for those of words).
+_PRETRAINING = ("cls.predictions.", "cls.seq_relationship.", "lm_head.", "vocab_")
 # Tokens of a forward pass, padding included. Larger batches gain nothing on a processor; a GPU wants more.
 TOKEN_BUDGET = {"cpu": 4096, "cuda": 65536}
 
@@ -57,9 +59,11 @@ class TransformerEncoder(nn.Module):
         tokens: its tokenizer.
         heads: name of a read-out -> the layer that gives it; the layer's ``base`` names the read-out that it takes.
         notes: what whoever uses it should know.
+        folder: that of its weights, where a masked-language-model head may lie besides.
     """
 
     kind = "transformer"
+    folder: Path | None = None
 
     def __init__(self, model: Any, tokens: Tokens, heads: dict[str, nn.Module], notes: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -91,10 +95,13 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, readouts: Sequence[str]) -> dict[str, Tensor]:
         """Return one (batch, width) float32 tensor for each read-out asked for, from a single pass."""
-        every = not NEEDS_ALL_LAYERS.isdisjoint(readouts)
-        output = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every)
-        hidden = output.hidden_states if every else (output.last_hidden_state,)
+        hidden = self.states(ids, mask, every=not NEEDS_ALL_LAYERS.isdisjoint(readouts))
         return {name: read_out(name, hidden, mask, dict(self.heads.items())) for name in readouts}
+
+    def states(self, ids: Tensor, mask: Tensor, every: bool) -> tuple[Tensor, ...]:
+        """Return the embedding output and all blocks' outputs, or the last alone, (batch, length, width) each."""
+        output = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every)
+        return tuple(output.hidden_states) if every else (output.last_hidden_state,)
 
     def encode(
         self, sentences: Sequence[str], readouts: Sequence[str], budget: int | None = None
@@ -147,7 +154,9 @@ def load_transformer(folder: Path, entry: dict[str, Any], dropout: float | None 
             heads[FOLDERS_OWN] = folders_own(folder, entry, model.config.hidden_size)
         used = tuple(f"{kind}." for kind in dict(entry.get("heads") or {}).values())
         notes = _notes([name for name in unused if not name.startswith(used)])
-        return TransformerEncoder(model, tokens, heads, notes).to(pick_device()).eval()
+        encoder = TransformerEncoder(model, tokens, heads, notes).to(pick_device()).eval()
+        encoder.folder = place
+        return encoder
 
 
 def _model(folder: Path, pooler: bool, dropout: float | None) -> tuple[Any, list[str]]:
@@ -204,7 +213,7 @@ def _lost(model: Any, names: Sequence[str]) -> list[str]:
 
 def _notes(unused: Sequence[str]) -> tuple[str, ...]:
     """Return what is to be said of weights that are there and not used: heads of other tasks."""
-    names = [name for name in unused if not name.endswith("position_ids")]
+    names = [name for name in unused if not (name.startswith(_PRETRAINING) or name.endswith("position_ids"))]
     if not names:
         return ()
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from sembench.data.frames import sample
+from sembench.encoders.readouts import NEEDS_ALL_LAYERS, read_out
 from sembench.encoders.transformer import TransformerEncoder
 from sembench.training.objectives.base import Rows
-from sembench.training.packing import packed_pass, packs
+from sembench.training.packing import packed_states, packs
 
 
 def sampled(examples: pd.DataFrame, rows: int | None, seed: int) -> pd.DataFrame:
@@ -56,18 +57,53 @@ def encode_rows(encoder: TransformerEncoder, rows: Rows, readout: str, chunk_row
     With ``chunk_rows`` the rows are sorted by length and pass the encoder in chunks. The vectors are the same and the
     loss still sees the whole batch; 0 means a single forward pass.
     """
-    one_pass = packed_pass if packs(encoder) else _padded_pass
+    chunks = chunks_of(rows, chunk_rows)
+    heads, every = dict(encoder.heads.items()), readout in NEEDS_ALL_LAYERS
+    vectors = [read_out(readout, *states(encoder, [rows[i] for i in chunk], every), heads) for chunk in chunks]
+    return torch.cat(vectors)[_back([i for chunk in chunks for i in chunk]).to(encoder.device)]
+
+
+def encode_places(encoder: TransformerEncoder, rows: Rows, places: Sequence[Sequence[int]], chunk_rows: int) -> Tensor:
+    """Return last hidden states of single tokens, (places, width), row by row in the order given, with gradient.
+
+    Args:
+        encoder: of the states.
+        rows: word-piece ids.
+        places: the positions that are wanted of each row.
+        chunk_rows: as of ``encode_rows``.
+    """
+    first = np.cumsum([0, *map(len, places)])
+    found, numbers = [], []
+    for chunk in chunks_of(rows, chunk_rows):
+        (hidden,), _ = states(encoder, [rows[i] for i in chunk])
+        at = [(number, place) for number, i in enumerate(chunk) for place in places[i]]
+        found.append(hidden[torch.tensor(at, dtype=torch.long, device=encoder.device).reshape(-1, 2).unbind(1)])
+        numbers += [int(first[i]) + k for i in chunk for k in range(len(places[i]))]
+    return torch.cat(found)[_back(numbers).to(encoder.device)]
+
+
+def states(encoder: TransformerEncoder, rows: Rows, every: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Return hidden states from one pass, (rows, longest row, width) each, and the mask of real tokens.
+
+    Args:
+        encoder: of the states.
+        rows: word-piece ids.
+        every: also the embedding output and all blocks' but the last.
+    """
+    if packs(encoder):
+        return packed_states(encoder, rows, every)
+    ids, mask = encoder.tokens.padded(rows, encoder.device)
+    return encoder.states(ids, mask, every), mask
+
+
+def chunks_of(rows: Rows, chunk_rows: int) -> list[list[int]]:
+    """Return the numbers of the rows in chunks of similar length, or all together where one chunk holds them."""
     if not chunk_rows or len(rows) <= chunk_rows:
-        return one_pass(encoder, rows, readout)
+        return [list(range(len(rows)))]
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    chunks = [by_length[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
-    vectors = [one_pass(encoder, [rows[i] for i in chunk], readout) for chunk in chunks]
-    back = torch.empty(len(rows), dtype=torch.long, device=encoder.device)
-    back[torch.tensor(by_length, device=encoder.device)] = torch.arange(len(rows), device=encoder.device)
-    return torch.cat(vectors)[back]
+    return [by_length[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
 
 
-def _padded_pass(encoder: TransformerEncoder, rows: Rows, readout: str) -> Tensor:
-    """Return (rows, width) vectors from one pass over rows that are padded to the longest."""
-    found: dict[str, Tensor] = encoder(*encoder.tokens.padded(rows, encoder.device), [readout])
-    return found[readout]
+def _back(numbers: Sequence[int]) -> Tensor:
+    """Return what brings things that lie in the order of these numbers back into that of 0, 1, 2 ..."""
+    return torch.tensor(numbers, dtype=torch.long).argsort()

@@ -17,7 +17,6 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from sembench.encoders.readouts import NEEDS_ALL_LAYERS, read_out
 from sembench.encoders.transformer import TransformerEncoder
 from sembench.training.kernels import kept_factors, quicken
 from sembench.training.objectives.base import Rows
@@ -191,20 +190,19 @@ def prepare(encoder: TransformerEncoder) -> None:
 
 
 def packs(encoder: TransformerEncoder) -> bool:
-    """Tell whether an encoder was prepared for :func:`packed_pass`."""
+    """Tell whether an encoder was prepared for :func:`packed_states`."""
     return bool(encoder.config._attn_implementation == ATTENTION)
 
 
-def packed_pass(encoder: TransformerEncoder, rows: Rows, readout: str) -> Tensor:
-    """Return (rows, width) vectors of tokenised rows from one pass, with gradient."""
+def packed_states(encoder: TransformerEncoder, rows: Rows, every: bool) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Return what ``batches.states`` returns, from one pass over rows that are laid end to end."""
     packed = Packed(rows)
     first = encoder.config.pad_token_id + 1 if encoder.config.model_type in AFTER_PADDING else 0
-    every = readout in NEEDS_ALL_LAYERS
     output = encoder.model(
         input_ids=packed.ids,
         position_ids=packed.positions + first,
         output_hidden_states=every,
         packed=packed,
     )
-    states = output.hidden_states if every else (output.last_hidden_state,)
-    return read_out(readout, [packed.padded(each) for each in states], packed.mask(), dict(encoder.heads.items()))
+    hidden = output.hidden_states if every else (output.last_hidden_state,)
+    return tuple(packed.padded(each) for each in hidden), packed.mask()

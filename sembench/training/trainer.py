@@ -9,7 +9,7 @@ RoBERTa-base.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from sembench.encoders.convert.base import POOLER
 from sembench.encoders.devices import autocast, resolve_precision
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
 from sembench.registry.models import Recipe
-from sembench.training.batches import encode_rows, sampled, step_rows, steps_per_epoch
+from sembench.training.batches import encode_places, encode_rows, sampled, step_rows, steps_per_epoch
 from sembench.training.checkpoint import Checkpoint, State, UnusableStateError, Weighted, segment
 from sembench.training.dev import dev_point
 from sembench.training.objectives.base import Encode, Objective, Rows
@@ -208,14 +208,23 @@ def scored(encoder: TransformerEncoder, readout: str, dev: Pairs, step: int, pro
 
 
 def encoding(encoder: TransformerEncoder, precision: str, chunk_rows: int) -> Encode:
-    """Return the function through which an objective sees the encoder; see ``objectives.base.Encode``."""
-    trained = encoder
+    """Return how an objective sees the encoder; see ``objectives.base.Encode``."""
+    return _Encoding(encoder, precision, chunk_rows)
 
-    def encode(rows: Rows, readout: str, encoder: TransformerEncoder | None = None) -> Tensor:
-        with autocast(precision, trained.device):
-            return encode_rows(encoder or trained, rows, readout, chunk_rows).float()
 
-    return encode
+@dataclass(frozen=True)
+class _Encoding(Encode):
+    trained: TransformerEncoder
+    precision: str
+    chunk_rows: int
+
+    def __call__(self, rows: Rows, readout: str, encoder: TransformerEncoder | None = None) -> Tensor:
+        with autocast(self.precision, self.trained.device):
+            return encode_rows(encoder or self.trained, rows, readout, self.chunk_rows).float()
+
+    def at(self, rows: Rows, places: Sequence[Sequence[int]]) -> Tensor:
+        with autocast(self.precision, self.trained.device):
+            return encode_places(self.trained, rows, places, self.chunk_rows).float()
 
 
 def number_formats(training: str, dev: str) -> str:

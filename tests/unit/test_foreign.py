@@ -34,6 +34,7 @@ def plain(smoke_backbones: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = shutil.copytree(smoke_backbones / "smoke_bert", tmp_path_factory.mktemp("plain") / "bert")
     (folder / "encoder.json").unlink()
     (folder / "heads.safetensors").unlink()
+    transformers.AutoModel.from_pretrained(folder).save_pretrained(folder)
     return folder
 
 

@@ -149,7 +149,7 @@ def test_a_head_is_never_initialised_anew(
 def test_a_missing_weight_is_an_error_not_a_random_layer(smoke_backbones: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(smoke_backbones / "smoke_bert", tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
-    weights.pop("encoder.layer.1.output.dense.weight")
+    weights.pop("bert.encoder.layer.1.output.dense.weight")
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(SembenchError, match=r"lacks the weights \['encoder.layer.1.output.dense.weight'\]"):
         load_encoder(folder)
@@ -157,7 +157,7 @@ def test_a_missing_weight_is_an_error_not_a_random_layer(smoke_backbones: Path, 
 
 def test_a_missing_pooler_is_an_error(smoke_backbones: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(smoke_backbones / "smoke_bert", tmp_path / "model")
-    weights = {k: v for k, v in load_file(folder / "model.safetensors").items() if not k.startswith("pooler.")}
+    weights = {k: v for k, v in load_file(folder / "model.safetensors").items() if not k.startswith("bert.pooler.")}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(SembenchError, match="lacks the weights"):
         load_encoder(folder)

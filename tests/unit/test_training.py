@@ -39,8 +39,13 @@ from sembench.training.trainer import Trained, train
 
 ROOT = Path(__file__).parents[2]
 WORDS = (ROOT / "tests/fixtures/words/words.txt").read_text().split()
-DUAL = "supervised, two encoders"
-KINDS = [*sorted(OBJECTIVES.modules), DUAL]
+# Options of an objective that train something more, or draw random numbers of their own.
+OPTIONS = {
+    "supervised, two encoders": {"kind": "supervised", "encoders": "two"},
+    "contrastive, MLM": {"kind": "contrastive", "mlm_weight": 0.1},
+    "supervised, MLM that leaks": {"kind": "supervised", "mlm_weight": 0.1, "mlm_leak": True},
+}
+KINDS = [*sorted(OBJECTIVES.modules), *OPTIONS]
 RECIPE = Recipe(objective={}, batch_size=8, max_steps=10, eval_every=4, learning_rate=1e-3, precision="fp32")
 
 
@@ -59,8 +64,7 @@ def examples(n: int = 40) -> pd.DataFrame:
 
 
 def chosen(kind: str = "contrastive", **parameters) -> Chosen:
-    given = {"kind": "supervised", "encoders": "two"} if kind == DUAL else {"kind": kind}
-    return OBJECTIVES.parse({**given, **parameters}, "test")
+    return OBJECTIVES.parse({**OPTIONS.get(kind, {"kind": kind}), **parameters}, "test")
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +230,7 @@ def test_training_is_a_function_of_the_seed(bert: Path, dev: Pairs) -> None:
 
 def test_weights_without_a_gradient_do_not_move(bert: Path, dev: Pairs) -> None:
     """A decayed weight would shrink: embeddings of unseen words must not."""
-    before = load_file(bert / "model.safetensors")["embeddings.word_embeddings.weight"]
+    before = load_file(bert / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
     after = run(bert, dev, max_steps=1).encoder.model.state_dict()["embeddings.word_embeddings.weight"]
     rows = (after != before).any(dim=1)
     assert 0 < rows.sum() < len(rows)
@@ -563,6 +567,7 @@ def test_a_full_disk_costs_neither_the_run_nor_its_older_state(
 SAVED = {
     "unsupervised": chosen(),
     "supervised": chosen("supervised"),
+    "MLM": chosen("supervised", mlm_weight=0.1),
     "softmax": chosen("softmax"),
     "pooler": chosen(head="none", readout="pooler"),
     "first_last": chosen(head="none", readout="first_last"),
@@ -607,6 +612,7 @@ def test_the_folder_holds_what_the_plan_declares(saved: tuple[Path, Trained, Cho
     exported = objective.plugin.exports(objective.config)
     assert entry["heads"] == dict.fromkeys(exported, "mlp")
     assert entry["readout"] == objective.plugin.default_readout(objective.config)
+    assert set(load_file(folder / "model.safetensors")) == set(found.encoder.model.state_dict())
     heads = load_file(folder / "heads.safetensors")
     assert set(heads) == {f"{name}.dense.{part}" for name in exported for part in ("weight", "bias")}
     history = json.loads((folder / "run.json").read_text())
@@ -665,5 +671,5 @@ def test_a_run_can_start_from_another_run(bert: Path, dev: Pairs, wholes: dict[s
 
 def test_a_run_through_the_pooler_trains_it(bert: Path, dev: Pairs) -> None:
     found = run(bert, dev, chosen("relation", readout="pooler"), select_by="pooler", max_steps=2)
-    before = load_file(bert / "model.safetensors")["pooler.dense.weight"]
+    before = load_file(bert / "model.safetensors")["bert.pooler.dense.weight"]
     assert not torch.equal(found.encoder.model.pooler.dense.weight, before)

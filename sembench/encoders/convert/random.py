@@ -33,7 +33,9 @@ _SPECIALS = {
 
 
 class Random(TransformerConverter):
-    """BERT with a pooler or RoBERTa without one, both with 32 units."""
+    """BERT with a pooler or RoBERTa without one, both with 32 units and a masked-language-model head."""
+
+    version = 2
 
     class Config(Strict):
         """Which architecture."""
@@ -63,12 +65,19 @@ class Random(TransformerConverter):
 
 
 def _model(architecture: str, words: int) -> Any:
-    from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
+    from transformers import BertConfig, BertForMaskedLM, BertModel, RobertaConfig, RobertaForMaskedLM, RobertaModel
 
     size = {"vocab_size": words, "max_position_embeddings": 130}
     if architecture == "roberta":
-        return RobertaModel(RobertaConfig(**_SHAPE, **size, pad_token_id=1), add_pooling_layer=False)
-    return BertModel(BertConfig(**_SHAPE, **size, pad_token_id=0), add_pooling_layer=True)
+        shape = RobertaConfig(**_SHAPE, **size, pad_token_id=1)
+        model, lm = RobertaModel(shape, add_pooling_layer=False), RobertaForMaskedLM(shape)
+    else:
+        shape = BertConfig(**_SHAPE, **size, pad_token_id=0)
+        model, lm = BertModel(shape, add_pooling_layer=True), BertForMaskedLM(shape)
+    # The published checkpoints hold both: the encoder, in BERT's case with its pooler, and the head.
+    setattr(lm, lm.base_model_prefix, model)
+    lm.tie_weights()
+    return lm
 
 
 def _pieces(words: list[str]) -> list[str]:

@@ -31,6 +31,14 @@ class Encode(Protocol):
             encoder: the objective's own; none: the one that is trained.
         """
 
+    def at(self, rows: Rows, places: Sequence[Sequence[int]]) -> Tensor:
+        """Return last hidden states of single tokens, (places, width) in float32, with gradient.
+
+        Args:
+            rows: word-piece ids.
+            places: for each row the positions of the tokens that are wanted; the states come in this order.
+        """
+
 
 # What an encoder offers to train through; `pooler` where the checkpoint has one.
 TrainReadout = Literal["cls", "pooler", "mean", "last2", "first_last", "embed_last"]

@@ -9,8 +9,9 @@ from pydantic import model_validator
 
 from sembench.core.schema import later
 from sembench.training.losses import info_nce
-from sembench.training.objectives._heads import HeadConfig, encode_columns, own_modules
-from sembench.training.objectives.base import Encode, Facts, Objective
+from sembench.training.objectives._contrast import ContrastObjective
+from sembench.training.objectives._heads import HeadConfig, own_modules
+from sembench.training.objectives.base import Rows
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sembench.encoders.transformer import TransformerEncoder
 
 
-class Contrastive(Objective):
+class Contrastive(ContrastObjective):
     """Each sentence passes twice in the same batch of 2N rows, so that only the dropout masks differ (official code).
 
     The head is skipped whenever vectors are read out, also for the dev score (``mlp_only_train`` of the official
@@ -51,18 +52,14 @@ class Contrastive(Objective):
         self.tokens = encoder.tokens(examples["sentence"].tolist(), max_length)
         self.rows = len(self.tokens)
 
-    def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
-        """Return Equation 1 of SimCSE on N sentences, a scalar; there are no facts."""
+    def sentences(self, batch: Sequence[int]) -> list[Rows]:
+        """Return the sentences, twice unless both views have the same dropout mask."""
         tokens = [self.tokens[i] for i in batch]
-        config = self.config
-        columns = [tokens] if config.masks == "one" else [tokens, tokens]
-        vectors = encode_columns(columns, encode, config.view, self.own)
-        return info_nce(vectors[0], vectors[-1], config.temperature, config.similarity), {}
+        return [tokens] if self.config.masks == "one" else [tokens, tokens]
 
-    @classmethod
-    def exports(cls, config: Contrastive.Config) -> tuple[str, ...]:
-        """Return the head, if there is one."""
-        return config.heads
+    def contrast(self, vectors: Sequence[Tensor]) -> Tensor:
+        """Return Equation 1 of SimCSE on N sentences, a scalar."""
+        return info_nce(vectors[0], vectors[-1], self.config.temperature, self.config.similarity)
 
 
 PLUGIN = Contrastive

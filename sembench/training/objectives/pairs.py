@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sembench.training.losses import info_nce
-from sembench.training.objectives._heads import HeadConfig, encode_columns, own_modules
+from sembench.training.objectives._contrast import ContrastObjective
+from sembench.training.objectives._heads import HeadConfig, own_modules
 from sembench.training.objectives._texts import Texts
-from sembench.training.objectives.base import Encode, Facts, Objective
+from sembench.training.objectives.base import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sembench.encoders.transformer import TransformerEncoder
 
 
-class PairsObjective(Objective):
+class PairsObjective(ContrastObjective):
     """The first sentence of a pair looks for the second among those of the batch; dropout stays on for both.
 
     Whether the head stays at test time is the variant's to say: it does in Table 4 (read-out ``cls_mlp``), and not in
@@ -35,21 +36,14 @@ class PairsObjective(Objective):
         self.texts = Texts(encoder, examples, self.columns, max_length)
         self.rows = len(examples)
 
-    def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
-        """Return Equation 1 of SimCSE on N pairs, a scalar; there are no facts."""
-        first, second = self.vectors(batch, encode)
-        return info_nce(first, second, self.config.temperature, self.config.similarity), {}
+    def sentences(self, batch: Sequence[int]) -> list[Rows]:
+        """Return the sentences of each column."""
+        return [self.texts.column(place, batch) for place in range(len(self.columns))]
 
-    def vectors(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, ...]:
-        """Return the vectors of each column's sentences, (N, width) each."""
-        columns = [self.texts.column(place, batch) for place in range(len(self.columns))]
-        return encode_columns(columns, encode, self.config.view, self.own)
-
-    @classmethod
-    def exports(cls, config: Any) -> tuple[str, ...]:
-        """Return the head, if there is one."""
-        heads: tuple[str, ...] = config.heads
-        return heads
+    def contrast(self, vectors: Sequence[Tensor]) -> Tensor:
+        """Return Equation 1 of SimCSE on N pairs, a scalar."""
+        first, second = vectors
+        return info_nce(first, second, self.config.temperature, self.config.similarity)
 
 
 PLUGIN = PairsObjective

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from sembench.training.losses import hard_negative_info_nce
 from sembench.training.objectives._heads import HeadConfig
-from sembench.training.objectives.base import Encode, Facts
 from sembench.training.objectives.pairs import PairsObjective
 
 if TYPE_CHECKING:
@@ -32,12 +31,12 @@ class Supervised(PairsObjective):
 
     columns: ClassVar[tuple[str, ...]] = ("anchor", "positive", "negative")
 
-    def loss(self, batch: Sequence[int], encode: Encode) -> tuple[Tensor, Facts]:
-        """Return Equation 5 of SimCSE on N rows, a scalar; there are no facts."""
+    def contrast(self, vectors: Sequence[Tensor]) -> Tensor:
+        """Return Equation 5 of SimCSE on N rows, a scalar."""
         config = self.config
-        anchors, positives, *negatives = self.vectors(batch, encode)
+        anchors, positives, *negatives = vectors
         weight = config.hard_negative_weight
-        return hard_negative_info_nce(anchors, positives, negatives, config.temperature, weight, config.similarity), {}
+        return hard_negative_info_nce(anchors, positives, negatives, config.temperature, weight, config.similarity)
 
     @classmethod
     def default_readout(cls, config: Supervised.Config) -> str:
