@@ -1,9 +1,11 @@
 # Data sets made here: sentences, NLI triplets, sentence relations from word analogies. One rule for each entry of
 # registry/made.yaml. Inputs: fetched sets and others made here. Outputs: results/data/made/<name>.<key>. Some are also
-# copied to results/<scale>/<publish>, where people find them.
+# copied to results/<scale>/<publish>, where people find them. A set that an encoder takes part in is work for a GPU.
 
 
 for artifact in JOBS.made:
+
+    encodes = any(each.kind == "backbone" for each in artifact.inputs)
 
     rule:
         name:
@@ -18,11 +20,12 @@ for artifact in JOBS.made:
             f"results/data/logs/make_{artifact.name}.log",
         benchmark:
             f"results/data/benchmarks/make_{artifact.name}.jsonl"
-        localrule: True
-        threads: 1
+        localrule: not encodes
+        threads: PLAN.scale.threads if encodes else 1
         resources:
-            mem_mb=4000,
-            runtime=60,
+            gpu=int(encodes),
+            mem_mb=8000 if encodes else 4000,
+            runtime=240 if encodes else 60,
         params:
             name=artifact.name,
         message:

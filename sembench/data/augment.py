@@ -42,6 +42,26 @@ class Augmenter(PairMaker):
         raise NotImplementedError
 
     @classmethod
+    def copies(
+        cls,
+        config: Any,
+        inputs: Mapping[str, Path],
+        sentences: Iterator[list[str]],
+        say: Say,
+    ) -> Iterator[list[str]]:
+        """Yield the words of each sentence's changed copy; one of ``change`` and this is a subclass's to say.
+
+        Args:
+            config: the kind's parameters.
+            inputs: as of ``make``.
+            sentences: the words of each sentence; those without any stay so.
+            say: takes a line for the log.
+        """
+        change = cls.change(config, inputs)
+        for row, words in enumerate(sentences):
+            yield change(words, generator(config.seed, row)) if words else words
+
+    @classmethod
     def make(cls, config: Any, inputs: Mapping[str, Path], target: Path, root: Path, say: Say) -> dict[str, Any]:
         """Read the sentences and write each with its changed copy.
 
@@ -53,13 +73,12 @@ class Augmenter(PairMaker):
         """
         source = inputs["sentences"] / "sentences.parquet"
         sentences = read_examples(source, ["sentence"])["sentence"]
-        change, counts = cls.change(config, inputs), Counter(unchanged=0)
+        counts = Counter(unchanged=0)
 
         def pairs() -> Iterator[Pair]:
-            for row, sentence in enumerate(sentences):
-                words = sentence.split()
-                changed = change(words, generator(config.seed, row)) if words else words
-                counts["unchanged"] += changed == words
+            copies = cls.copies(config, inputs, (sentence.split() for sentence in sentences), say)
+            for sentence, changed in zip(sentences, copies, strict=True):
+                counts["unchanged"] += changed == sentence.split()
                 yield Pair(sentence, " ".join(changed))
 
         facts = {**write_pairs(pairs(), target / cls.examples, f"{source} holds no sentence"), **counts}

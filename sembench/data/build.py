@@ -20,7 +20,11 @@ def make_dataset(plan: Plan, name: str, say: Say) -> None:
     with alone(plan.root, artifact) as is_open:
         if not is_open:
             return
-        inputs = {role: opened(plan.root, plan.data(plan.used(source))) for role, source in plan.roles(name).items()}
+        inputs = {role: opened(plan.root, each) for role, each in zip(plan.roles(name), artifact.inputs, strict=True)}
+        if maker.plugin.encoders:
+            from sembench.encoders.devices import use_threads
+
+            use_threads(plan.scale.threads)
         target.mkdir(parents=True, exist_ok=True)
         facts = maker.plugin.make(maker.config, inputs, target, plan.root, say)
         seal(plan.root, artifact, facts)

@@ -1,8 +1,8 @@
 """What a maker of a data set is: fetched files, or sets made before, become files that the rest of the project reads.
 
-A maker is chosen in ``registry/made.yaml`` by ``kind``, with its own parameters beside; ``inputs`` says which data set
-plays each of its roles. What it writes lies in a folder whose name ends with a key. The key is made of the parameters,
-the maker's version, the keys of the inputs, the content of ``reads`` and what ``extra`` returns.
+A maker is chosen in ``registry/made.yaml`` by ``kind``, with its own parameters beside; ``inputs`` says which data set,
+or which encoder, plays each of its roles. What it writes lies in a folder whose name ends with a key. The key is made
+of the parameters, the maker's version, the keys of the inputs, the content of ``reads`` and what ``extra`` returns.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Maker:
         version: raised whenever the same inputs and parameters give another result.
         roles: names of the inputs that must be given.
         optional_roles: names of inputs that may be given.
+        encoders: those of the roles that an encoder plays, a name of ``registry/backbones.yaml``.
         files: what it writes, relative to its folder.
         examples: the one of ``files`` that is a frame of examples (parquet); empty: none is.
         columns: columns of that frame, in order.
@@ -37,6 +38,7 @@ class Maker:
     version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = ()
     optional_roles: ClassVar[tuple[str, ...]] = ()
+    encoders: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[str] = ""
     columns: ClassVar[tuple[str, ...]] = ()
@@ -66,7 +68,7 @@ class Maker:
 
         Args:
             config: the kind's parameters.
-            inputs: role to the folder of the data set that plays it.
+            inputs: role to the folder of the data set or encoder that plays it.
             target: folder to write into; it may not exist yet.
             root: the project's folder, below which ``reads`` lie.
             say: takes a line for the log.

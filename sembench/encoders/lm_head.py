@@ -22,12 +22,18 @@ class LMHead(nn.Module):
     Args:
         model: a masked language model of transformers; its encoder is taken out of it.
         tokenizer: that of transformers.
+
+    Attributes:
+        words: size of the tokenizer's vocabulary; that of the scores may be larger.
+        mask: id of [MASK].
+        specials: ids that stand for no text, [MASK] and the unknown piece among them.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         super().__init__()
         setattr(model, model.base_model_prefix, _Given())
         self.model = model
+        self.tokenizer = tokenizer
         self.words = len(tokenizer)
         self.mask = int(tokenizer.mask_token_id)
         self.specials = tuple(sorted(int(number) for number in tokenizer.all_special_ids))

@@ -156,10 +156,15 @@ class Artefacts:
         """
         maker = self.maker(name)
         maker.plugin.check(maker.config, self.root)
-        inputs = {role: self.data(self.used(source)) for role, source in self.roles(name).items()}
+        encoders = maker.plugin.encoders
+        inputs = {
+            role: (self.backbone if role in encoders else self.data)(self.used(source))
+            for role, source in self.roles(name).items()
+        }
         read = {str(path): self._content(name, str(path)) for path in maker.plugin.reads(maker.config)}
         extra = maker.plugin.extra(maker.config, self.root)
-        params = {**maker.params, "roles": list(inputs), "reads": read, "extra": extra}
+        engines = {"engines": versions("encoding")} if encoders else {}
+        params = {**maker.params, "roles": list(inputs), "reads": read, "extra": extra, **engines}
         return self._artifact("made", name, params, tuple(inputs.values()), MADE, maker.plugin.files)
 
     def roles(self, name: str) -> dict[str, str]:
@@ -205,7 +210,11 @@ class Artefacts:
     def data_missing(self, name: str) -> str:
         """Return why a data set, fetched or made here, cannot be had at this scale, or an empty string."""
         if name in self.registry.made:
-            reasons = (self.data_missing(self.used(source)) for source in self.registry.made[name].inputs.values())
+            encoders = self.maker(name).plugin.encoders
+            reasons = (
+                (self.backbone_missing if role in encoders else self.data_missing)(self.used(source))
+                for role, source in self.roles(name).items()
+            )
             return next((reason for reason in reasons if reason), "")
         reason = availability(self.entry(name), self.scale.sources, self.mirror, self.root)
         return f"data set {name}: {reason}" if reason else ""

@@ -88,9 +88,13 @@ def _check_made(name: str, entry: Made, registry: Registry) -> None:
     roles = (*maker.plugin.roles, *maker.plugin.optional_roles)
     for role, source in entry.inputs.items():
         need("role", role, roles, f"{where}, inputs")
-        need("data set", source, [*registry.datasets, *registry.made], f"{where}, inputs")
+        if role in maker.plugin.encoders:
+            need("backbone", source, registry.backbones, f"{where}, inputs", "registry/backbones.yaml")
+        else:
+            need("data set", source, [*registry.datasets, *registry.made], f"{where}, inputs")
     if absent := [role for role in maker.plugin.roles if role not in entry.inputs]:
-        raise SembenchError(f"{where}, inputs: the role '{absent[0]}' is missing; name the data set that plays it")
+        what = "backbone" if absent[0] in maker.plugin.encoders else "data set"
+        raise SembenchError(f"{where}, inputs: the role '{absent[0]}' is missing; name the {what} that plays it")
     for parameter in entry.settings:
         need("parameter", parameter, maker.plugin.Config.model_fields, f"{where}, settings")
     seen, open_names = {name}, [*entry.inputs.values()]

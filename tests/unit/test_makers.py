@@ -58,6 +58,7 @@ KINDS = {
     "crop",
     "duplicate_questions",
     "lines",
+    "mlm_replacement",
     "next_sentences",
     "nli_csv",
     "nli_label_pairs",
@@ -80,6 +81,7 @@ def test_every_maker_says_what_it_is() -> None:
     for kind in MAKERS.modules:
         maker = MAKERS.get(kind)
         assert issubclass(maker, Maker) and issubclass(maker.Config, Strict) and maker.version >= 1, kind
+        assert set(maker.encoders) <= {*maker.roles, *maker.optional_roles}, kind
         assert maker.files and maker.roles and not set(maker.roles) & set(maker.optional_roles), kind
         assert (maker.examples in maker.files) == bool(maker.columns), kind
         assert isinstance(maker.reads(maker.Config()), tuple) and maker.extra(maker.Config(), ROOT) == "", kind
@@ -97,14 +99,16 @@ def test_planning_loads_no_heavy_library() -> None:
 
 def test_the_entries_choose_makers_and_name_their_inputs() -> None:
     datasets = yaml.safe_load((ROOT / "registry/datasets.yaml").read_text())
+    backbones = yaml.safe_load((ROOT / "registry/backbones.yaml").read_text())
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     assert not set(MADE) & set(datasets)
     for name, entry in MADE.items():
         assert entry["title"] and entry["licence"]
-        assert set(entry["inputs"].values()) <= {*datasets, *MADE}, name
         if entry["kind"] not in MAKERS.modules:
             continue
         made = chosen(name)
+        for role, source in entry["inputs"].items():
+            assert source in (backbones if role in made.plugin.encoders else {*datasets, *MADE}), name
         allowed = {*made.plugin.roles, *made.plugin.optional_roles}
         assert set(made.plugin.roles) <= set(entry["inputs"]) <= allowed, name
         for parameter, key in entry.get("settings", {}).items():

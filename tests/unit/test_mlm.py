@@ -48,13 +48,14 @@ def bert(smoke_backbones: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return with_biases(folder)
 
 
-def with_biases(folder: Path) -> Path:
+def with_biases(folder: Path, spread: float = 1.0) -> Path:
     tensors = load_file(folder / "model.safetensors")
     generator = torch.Generator().manual_seed(0)
-    tensors = {
-        name: torch.randn(value.shape, generator=generator) if value.ndim == 1 and "embed" not in name else value
-        for name, value in tensors.items()
-    }
+    for name, value in tensors.items():
+        if name.endswith("bias"):
+            tensors[name] = 0.05 * torch.randn(value.shape, generator=generator)
+        elif value.ndim == 2:
+            tensors[name] = spread * value
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 

@@ -58,6 +58,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "augmented_bert_base_delete_one": PAIRS | {"data": "wiki_1m_delete_one"},
     "augmented_bert_base_delete_one_no_dropout": PAIRS | {"data": "wiki_1m_delete_one", "dropout": 0.0},
     "augmented_bert_base_synonym": PAIRS | {"data": "wiki_1m_synonym"},
+    "augmented_bert_base_mlm_15": PAIRS | {"data": "wiki_1m_mlm_15"},
     # Table 2.
     "unsup_simcse_bert_base_two": BERT | {"encoders": "two"},
     "augmented_bert_base_delete_one_two": PAIRS | {"data": "wiki_1m_delete_one", "encoders": "two"},
@@ -145,7 +146,7 @@ RATES = {"unsup": 3e-4, "sup": 1e-4}
 SMALL = {
     "wiki_1m": "enwiki_sentences",
     **{f"wiki_1m_{name}_{k}": f"enwiki_{name}_{k}" for name in ("crop", "deletion") for k in (10, 20, 30)},
-    **{"wiki_1m_delete_one": "enwiki_delete_one", "wiki_1m_synonym": "enwiki_synonym"},
+    **{f"wiki_1m_{name}": f"enwiki_{name}" for name in ("delete_one", "synonym", "mlm_15")},
     **{"wiki_next_sentence": "enwiki_next_sentence", "wiki_next_three": "enwiki_next_three"},
     **{
         f"nli_{name}": f"nli_{name}_small"
