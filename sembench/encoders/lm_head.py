@@ -62,7 +62,7 @@ def load_lm_head(folder: Path) -> LMHead:
     Raises:
         SembenchError: the checkpoint has no such head, or its tokenizer no mask.
     """
-    with door(folder), torch.random.fork_rng(devices=[]):  # first weights are drawn and at once replaced
+    with door(folder):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if AutoModelForMaskedLM._model_mapping.get(type(config), None) is None:
             raise _no_head(folder, f"its type '{config.model_type}' is no masked language model")
