@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sembench.evaluation.folds import Ints, fold_jobs, held_out_job, sides, stratified_folds
+from sembench.core.errors import SembenchError
+from sembench.evaluation.folds import Ints, Job, fold_jobs, held_out_job, sides, stratified_folds
 from sembench.evaluation.probes import Settings, fit, predict
 
 Floats32 = NDArray[np.float32]
@@ -78,6 +79,49 @@ def train_test(
     last = held_out_job(rows, choice.held_out, choice.seed)
     weights = fit(features, labels, [last], [choice.l2[best]], settings, device).weights[0, 0]
     return [Tested(np.arange(len(test)), predict(weights, test), choice.l2[best], float(accuracy[best]))]
+
+
+def fixed(
+    features: Floats32,
+    labels: Ints,
+    dev: Floats32,
+    dev_labels: Ints,
+    test: Floats32,
+    choice: Choice,
+    settings: Settings,
+    device: str = "cpu",
+) -> list[Tested]:
+    """Choose L2 on a given dev split and predict (SST-2).
+
+    SentEval then fits once more with the chosen strength, on the same rows from the same seed: that is the same fit.
+
+    Args:
+        features: of the training rows, (rows, width).
+        labels: (rows,).
+        dev: features of the dev rows, (dev, width). They stop the fits too.
+        dev_labels: (dev,).
+        test: features of the test rows, (test, width).
+        choice: strengths and seed.
+        settings: of the classifiers.
+        device: where to compute.
+
+    Returns:
+        One entry for all test rows.
+
+    Raises:
+        SembenchError: there is nothing to learn, or vectors are damaged.
+    """
+    if dev.shape[1] != features.shape[1]:
+        raise SembenchError(f"dev vectors of width {dev.shape[1]} beside training vectors of width {features.shape[1]}")
+    rows = np.arange(len(labels) + len(dev_labels))
+    job = Job(rows[: len(labels)], rows[len(labels) :], np.random.RandomState(choice.seed))
+    found = fit(
+        np.concatenate([features, dev]), np.concatenate([labels, dev_labels]), [job], choice.l2, settings, device
+    )
+    accuracy = found.accuracy[0]
+    best = int(_rounded(accuracy).argmax())
+    predicted = predict(found.weights[0, best], test)
+    return [Tested(np.arange(len(test)), predicted, choice.l2[best], float(accuracy[best]))]
 
 
 def nested(features: Floats32, labels: Ints, choice: Choice, settings: Settings, device: str = "cpu") -> list[Tested]:

@@ -177,6 +177,16 @@ def _subj(folder: Path) -> Read:
     return lambda: read_labelled(dataset("subj", "subj.objective", "subj.subjective"), folder, "all")
 
 
+def _mpqa(folder: Path) -> Read:
+    _copied(folder, "mpqa/mpqa.pos", "mpqa/mpqa.neg")
+    return lambda: read_labelled(dataset("mpqa", "mpqa.pos", "mpqa.neg"), folder, "all").senteval_order()
+
+
+def _sst(folder: Path) -> Read:
+    _copied(folder, "sst2/sentiment-dev")
+    return lambda: read_labelled(dataset("sst", "sentiment-dev"), folder, "dev")
+
+
 def _mrpc(folder: Path) -> Read:
     rows = "".join(f"{i % 2}\t{i}\t{i}\tHe says {i}.\tShe says “{i}”.\r\n" for i in range(9))
     (folder / "msr_paraphrase_test.txt").write_bytes((HEADER + rows).encode())
@@ -395,7 +405,22 @@ def _checkpoint(folder: Path) -> Read:
 SORTS: dict[str, Callable[[Path], Read]] = {
     function.__name__.strip("_"): function
     for function in (
-        *(_sts, _stsb, _sick, _trec, _subj, _mrpc, _nli_txt, _nli_jsonl, _nli_csv, _nli_parallel, _triplets, _lines),
+        *(
+            _sts,
+            _stsb,
+            _sick,
+            _trec,
+            _subj,
+            _mpqa,
+            _sst,
+            _mrpc,
+            _nli_txt,
+            _nli_jsonl,
+            _nli_csv,
+            _nli_parallel,
+            _triplets,
+            _lines,
+        ),
         *(_wikipedia, _bats, _corrections, _written_pairs, _rules, _gcide, _wordnet, _babelnet, _babelnet_dump, _glove),
         *(_config, _job_config, _record, _locks, _code_locks, _scores, _sealed_scores, _examples, _checkpoint),
     )

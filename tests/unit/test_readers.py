@@ -225,6 +225,59 @@ def test_subj_joins_two_files_with_objective_as_class_1(tmp_path: Path) -> None:
         read_labelled(SUBJ, tmp_path, "all")
 
 
+SST = dataset("sst", *(f"sentiment-{part}" for part in ("train", "dev", "test")))
+POLARITY = {
+    "mr": dataset("mr", "rt-polarity.pos", "rt-polarity.neg"),
+    "cr": dataset("cr", "custrev.pos", "custrev.neg"),
+    "mpqa": dataset("mpqa", "mpqa.pos", "mpqa.neg"),
+}
+
+
+@pytest.mark.parametrize("reader", POLARITY)
+def test_polarity_is_two_files_in_latin_1_whose_repeated_lines_stay(tmp_path: Path, reader: str) -> None:
+    positive, negative = (file.name for file in POLARITY[reader].files)
+    (tmp_path / positive).write_bytes("a caf\xe9  `` here \x85 there \ngood \ngood \r\n".encode("latin-1"))
+    (tmp_path / negative).write_bytes(b"bad \n")
+    found = labelled_texts(read_labelled(POLARITY[reader], tmp_path, "all"))
+    assert found == [("a caf\xe9 `` here there", 1), ("good", 1), ("good", 1), ("bad", 0)]
+
+
+def test_empty_lines_are_items_where_the_published_files_have_them(tmp_path: Path) -> None:
+    """SentEval counts them: 3,775 items of CR and 10,606 of MPQA. In MR and SUBJ an empty line is damage."""
+    for reader, entry in POLARITY.items():
+        positive, negative = (file.name for file in entry.files)
+        write(tmp_path, positive, "good\n \n")
+        write(tmp_path, negative, "\nbad\n")
+        if reader == "mr":
+            with pytest.raises(SembenchError, match=r"rt-polarity\.pos, line 2 is empty"):
+                read_labelled(entry, tmp_path, "all")
+        else:
+            items = read_labelled(entry, tmp_path, "all")
+            assert labelled_texts(items) == [("good", 1), ("", 1), ("", 0), ("bad", 0)]
+            assert items.take(items.senteval_order()).columns[0][:2] == ["", ""]
+
+
+def test_sst_is_text_and_label_in_utf_8(tmp_path: Path) -> None:
+    write(tmp_path, "sentiment-dev", "\ufeffa  caf\u00e9\u00a0noir \t1\r\nso\u2028so\t0\nso so\t0\n")
+    items = read_labelled(SST, tmp_path, "dev")
+    assert labelled_texts(items) == [("a caf\u00e9 noir", 1), ("so so", 0), ("so so", 0)]
+
+
+@pytest.mark.parametrize("line", ["good", "good\t2", "good\t", "\t1", "good\t1\t0", "good\t1.0", "1\tgood"])
+def test_broken_lines_of_sst_are_named(tmp_path: Path, line: str) -> None:
+    write(tmp_path, "sentiment-test", f"good\t1\n{line}\n")
+    with pytest.raises(
+        SembenchError, match=r"sentiment-test, line 2: (.* is no 'text<tab>0' or '1'|1 tab-separated col)"
+    ):
+        read_labelled(SST, tmp_path, "test")
+
+
+def test_a_split_of_one_class_is_no_task(tmp_path: Path) -> None:
+    write(tmp_path, "sentiment-train", "good\t1\nbetter\t1\n")
+    with pytest.raises(SembenchError, match="all 2 items of the split 'train' have the same class"):
+        read_labelled(SST, tmp_path, "train")
+
+
 def test_rows_are_sorted_by_lengths_then_label() -> None:
     columns = (["a b", "c", "d", "e", "f"], ["g", "h i", "j k", "l m", "n"])
     items = Labelled("train", columns, np.array([1, 1, 0, 1, 1]))
@@ -257,3 +310,8 @@ def test_the_real_transfer_tasks_have_their_published_sizes() -> None:
     }
     assert np.bincount(train.labels).tolist() == [86, 1162, 1250, 1223, 835, 896]
     assert np.bincount(read_labelled(SUBJ, base / "SUBJ", "all").labels).tolist() == [5000, 5000]
+    sizes = {"mr": ("MR", [5331, 5331]), "cr": ("CR", [1368, 2407]), "mpqa": ("MPQA", [7294, 3312])}
+    for reader, (folder, counts) in sizes.items():
+        assert np.bincount(read_labelled(POLARITY[reader], base / folder, "all").labels).tolist() == counts
+    parts = [read_labelled(SST, base / "SST/binary", split) for split in ("train", "dev", "test")]
+    assert [len(part) for part in parts] == [67349, 872, 1821]

@@ -242,7 +242,7 @@ MISTAKES = {
     "a parameter of a protocol": (
         "suites.yaml",
         lambda v: v["transfer"]["defaults"].update(tenasity=3),
-        r"suites\.yaml, suite 'transfer', task 'mrpc': unknown key 'tenasity'; did you mean 'tenacity'",
+        r"suites\.yaml, suite 'transfer', task 'mr': unknown key 'tenasity'; did you mean 'tenacity'",
     ),
     "data that a protocol does not read": (
         "suites.yaml",

@@ -57,7 +57,7 @@ SUITES: dict[str, dict[str, Any]] = {
     "geometry": {"stsb": {"pdata": ["dev", "test"]}},
     "spectrum": {"stsb": {"pdata": ["dev", "test"]}},
     "srsd": {"srsd": {"leak_free": [], "paper_like": []}, "analogy_choice": {"test": []}},
-    "transfer": {name: {"dev": [], "test": []} for name in ("mrpc", "trec", "subj")},
+    "transfer": {name: {"dev": [], "test": []} for name in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")},
 }
 GIVEN = {
     "sts": (("spearman", "pearson"), (), ("all", "mean", "wmean", "subset")),

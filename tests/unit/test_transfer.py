@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +13,16 @@ from sklearn.model_selection import StratifiedKFold
 
 from sembench.core.errors import SembenchError
 from sembench.core.plugin import PROTOCOLS
+from sembench.evaluation import probes, schemes
 from sembench.evaluation.features import pair_features
 from sembench.evaluation.folds import Job, fold_jobs, held_out_job, stratified_folds
-from sembench.evaluation.probes import Settings, fit, predict
+from sembench.evaluation.probes import Settings, fit
 from sembench.evaluation.protocol import Protocol, Source
 from sembench.evaluation.protocols.transfer import Transfer
-from sembench.evaluation.schemes import Choice, accuracy_of, f1_score, nested, train_test
+from sembench.evaluation.schemes import Choice, accuracy_of, f1_score, fixed, nested, train_test
 from sembench.registry.models import Dataset
+from tests import senteval
+from tests.senteval import one_fit
 
 # ------------------------------------------------------------------------------------------------- folds and F1
 
@@ -53,32 +56,6 @@ def test_f1_is_that_of_scikit_learn() -> None:
 # -------------------------------------------------------------------------------------------- batched = one by one
 
 
-def one_fit(features: np.ndarray, labels: np.ndarray, job: Job, l2: float, settings: Settings):
-    """SentEval's loop for one classifier, with PyTorch's own layer, loss, gradient and optimiser."""
-    inputs, truth = torch.from_numpy(features), torch.from_numpy(labels)
-    torch.manual_seed(settings.seed)
-    layer = torch.nn.Linear(features.shape[1], int(labels.max()) + 1).to(inputs.dtype)
-    adam = torch.optim.Adam(layer.parameters(), lr=settings.learning_rate, weight_decay=l2)
-    best, kept, bad, checks, epoch, stop = -1.0, None, 0, 0, 0, False
-    while not stop and epoch <= settings.max_epoch:
-        for _ in range(settings.epoch_size):
-            order = job.train[job.order.permutation(len(job.train))]
-            for start in range(0, len(order), settings.batch_size):
-                batch = torch.from_numpy(order[start : start + settings.batch_size])
-                adam.zero_grad()
-                torch.nn.functional.cross_entropy(layer(inputs[batch]), truth[batch]).backward()
-                adam.step()
-        epoch += settings.epoch_size
-        checks += 1
-        accuracy = (layer(inputs[job.dev]).argmax(dim=1) == truth[job.dev]).double().mean().item()
-        if accuracy > best:
-            best, kept = accuracy, copy.deepcopy(layer)
-        else:
-            stop = bad >= settings.tenacity
-            bad += 1
-    return torch.cat([kept.weight.T, kept.bias[None]]).detach(), best, checks
-
-
 def jobs_of(labels: np.ndarray, folds: int) -> list[Job]:
     return fold_jobs(labels, np.arange(len(labels)), folds, 1111)
 
@@ -90,49 +67,78 @@ def noisy(rows: int, width: int, classes: int, seed: int = 0) -> tuple[np.ndarra
     return features, labels
 
 
+FAST = Settings("rmsprop", learning_rate=0.01, batch_size=32, tenacity=3, epoch_size=2)
+STRENGTHS = (1e-4, 1e-1, 1.0)
+
+
+def assert_one_by_one(features: np.ndarray, labels: np.ndarray, jobs: list[Job], l2, settings: Settings) -> np.ndarray:
+    """Compare every fit with SentEval's loop, and return the numbers of checks, (jobs, strengths)."""
+    found = fit(features, labels, jobs, l2, settings)
+    each = np.broadcast_to(l2, found.accuracy.shape)
+    for place in np.ndindex(each.shape):
+        weights, best, checks = one_fit(features, labels, jobs[place[0]], float(each[place]), settings)
+        torch.testing.assert_close(found.weights[place], weights, rtol=1e-9, atol=1e-11)
+        assert found.accuracy[place] == pytest.approx(best, abs=1e-12)
+        assert found.checks[place] == checks
+    return found.checks
+
+
 @pytest.mark.parametrize(
     ("rows", "classes", "folds", "settings"),
     [
         # 61 rows in 5 folds: training sides of 48 and 49 rows, so with batches of 16 only some jobs have a fourth batch.
-        (61, 2, 5, Settings(batch_size=16, learning_rate=0.02, tenacity=2, epoch_size=2, max_epoch=60)),
+        (61, 2, 5, Settings(batch_size=16, learning_rate=0.02, tenacity=2, epoch_size=2, max_epoch=30)),
+        (61, 2, 5, replace(FAST, batch_size=16, max_epoch=40)),
         (50, 3, 3, Settings(batch_size=7, learning_rate=0.1, tenacity=0, epoch_size=1, max_epoch=200)),
         (90, 2, 2, Settings(batch_size=64, learning_rate=0.001, tenacity=5, epoch_size=4, max_epoch=12)),
     ],
 )
 def test_fits_together_equal_fits_one_by_one(rows: int, classes: int, folds: int, settings: Settings) -> None:
     features, labels = noisy(rows, 6, classes)
-    l2 = (1e-4, 1e-1, 1.0)
-    found = fit(features, labels, jobs_of(labels, folds), l2, settings)
-    for place, strength in enumerate(l2):
-        # Jobs made anew for every strength: SentEval sets the seed for every fit.
-        for number, job in enumerate(jobs_of(labels, folds)):
-            weights, best, checks = one_fit(features, labels, job, strength, settings)
-            torch.testing.assert_close(found.weights[number, place], weights, rtol=1e-9, atol=1e-11)
-            assert found.accuracy[number, place] == pytest.approx(best, abs=1e-12)
-            assert found.checks[number, place] == checks
-    assert len(set(found.checks.ravel().tolist())) > 1 or settings.max_epoch == 12
+    checks = assert_one_by_one(features, labels, jobs_of(labels, folds), STRENGTHS, settings)
+    assert len(set(checks.ravel().tolist())) > 1 or settings.max_epoch == 12
 
 
 def test_each_job_can_have_a_strength_of_its_own() -> None:
     settings = Settings(batch_size=16, learning_rate=0.02, tenacity=1, epoch_size=1, max_epoch=20)
     features, labels = noisy(70, 4, 2)
-    strengths = np.array([[1e-4], [1e-1], [1.0]])
-    found = fit(features, labels, jobs_of(labels, 3), strengths, settings)
-    for number, job in enumerate(jobs_of(labels, 3)):
-        weights, best, _ = one_fit(features, labels, job, float(strengths[number, 0]), settings)
-        torch.testing.assert_close(found.weights[number, 0], weights, rtol=1e-9, atol=1e-11)
-        assert found.accuracy[number, 0] == pytest.approx(best, abs=1e-12)
+    assert_one_by_one(features, labels, jobs_of(labels, 3), np.array([[1e-4], [1e-1], [1.0]]), settings)
+
+
+def test_jobs_that_order_their_rows_otherwise_are_fitted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many rows, other seeds; and equal seeds whose generators have drawn something already."""
+    settings = Settings(batch_size=16, learning_rate=0.02, tenacity=1, epoch_size=1, max_epoch=10)
+    features, labels = noisy(60, 4, 2)
+    jobs = [
+        Job(np.arange(k, 40 + k), np.arange(50, 60), np.random.RandomState(seed)) for k, seed in enumerate([1, 2, 1, 1])
+    ]
+    jobs[2].order.permutation(3)
+    assert_one_by_one(features, labels, jobs, (1e-4, 1e-1), settings)
+    monkeypatch.setattr(probes, "_CACHED", 1)
+    assert_one_by_one(features, labels, jobs, (1e-4, 1e-1), settings)
+
+
+def test_threads_change_nothing() -> None:
+    settings = Settings(batch_size=16, learning_rate=0.02, tenacity=1, epoch_size=1, max_epoch=10)
+    features, labels = noisy(90, 6, 2)
+    one = fit(features.astype(np.float32), labels, jobs_of(labels, 5), STRENGTHS, settings)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        three = fit(features.astype(np.float32), labels, jobs_of(labels, 5), STRENGTHS, settings)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(three.weights, one.weights, rtol=0, atol=0)
+    np.testing.assert_array_equal(three.checks, one.checks)
 
 
 def test_the_held_out_job_splits_and_orders_as_senteval() -> None:
     settings = Settings(batch_size=16, epoch_size=1, max_epoch=5)
     features, labels = noisy(100, 4, 2)
-    generator = np.random.RandomState(1111)
-    order = generator.permutation(100)
-    weights, best, _ = one_fit(features, labels, Job(order[5:], order[:5], generator), 1e-3, settings)
+    weights = senteval.last_fit(features, labels, 1e-3, Choice(), settings)
     found = fit(features, labels, [held_out_job(np.arange(100), 0.05, 1111)], [1e-3], settings)
     torch.testing.assert_close(found.weights[0, 0], weights, rtol=1e-9, atol=1e-11)
-    assert found.accuracy[0, 0] == pytest.approx(best)
 
 
 def test_the_count_of_bad_checks_is_never_reset() -> None:
@@ -162,56 +168,41 @@ def test_the_global_generators_stay_untouched() -> None:
 
 SMALL = Settings(batch_size=16, learning_rate=0.01, tenacity=1, epoch_size=1, max_epoch=20)
 L2 = (1e-5, 1e-4, 1e-3, 1e-2)
+MODES = pytest.mark.parametrize("settings", [SMALL, FAST], ids=["adam", "rmsprop"])
 
 
-def cross_validated(features, labels, folds: int, settings: Settings) -> tuple[float, float]:
-    """The strength that SentEval chooses on some rows, one fit after the other, and its accuracy in percent."""
-    means = []
-    for strength in L2:
-        scores = []
-        for train, dev in StratifiedKFold(folds, shuffle=True, random_state=1111).split(features, labels):
-            job = Job(train, dev, np.random.RandomState(1111))
-            scores.append(one_fit(features, labels, job, strength, settings)[1])
-        means.append(round(100 * np.mean(scores), 2))
-    return L2[int(np.argmax(means))], max(means)
+def assert_same(found: list[schemes.Tested], expected: list[schemes.Tested]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.rows, other.rows)
+        np.testing.assert_array_equal(one.predicted, other.predicted)
+        assert one.l2 == other.l2
+        assert one.dev_accuracy == pytest.approx(other.dev_accuracy, abs=5e-5 + 1e-9)
 
 
-def final(features, labels, strength: float, settings: Settings) -> torch.Tensor:
-    """The weights of SentEval's last fit: five percent of a permutation are checked, the others trained on."""
-    generator = np.random.RandomState(1111)
-    order = generator.permutation(len(labels))
-    cut = int(0.05 * len(labels))
-    return one_fit(features, labels, Job(order[cut:], order[:cut], generator), strength, settings)[0]
-
-
+@MODES
 @pytest.mark.parametrize("classes", [2, 6])
-def test_train_and_test_equal_a_plain_run(classes: int) -> None:
-    features, labels = noisy(180, 5, classes, seed=3)
-    test, gold = noisy(50, 5, classes, seed=4)
-    strength, accuracy = cross_validated(features, labels, 3, SMALL)
-    [found] = train_test(features, labels, test, Choice(folds=3), SMALL)
-    assert found.l2 == strength
-    assert found.dev_accuracy == pytest.approx(accuracy / 100, abs=5e-5 + 1e-9)
-    np.testing.assert_array_equal(found.predicted, predict(final(features, labels, strength, SMALL), test))
-    assert accuracy_of([found], gold) == (found.predicted == gold).mean()
+def test_train_and_test_equal_a_plain_run(classes: int, settings: Settings) -> None:
+    (features, labels), (test, gold) = noisy(180, 5, classes, seed=3), noisy(50, 5, classes, seed=4)
+    found = train_test(features, labels, test, Choice(folds=3), settings)
+    assert_same(found, senteval.train_test(features, labels, test, Choice(folds=3), settings))
+    assert accuracy_of(found, gold) == (found[0].predicted == gold).mean()
 
 
-def test_nested_folds_equal_a_plain_run() -> None:
-    """Every outer fold: its strength chosen by an inner cross-validation, its last fit, its accuracy rounded."""
-    features, labels = noisy(300, 4, 2, seed=5)
-    found = nested(features, labels, Choice(folds=3), SMALL)
-    accuracies = []
-    outer = StratifiedKFold(3, shuffle=True, random_state=1111).split(features, labels)
-    for part, (train, tested) in zip(found, outer, strict=True):
-        strength, dev = cross_validated(features[train], labels[train], 3, SMALL)
-        guesses = predict(final(features[train], labels[train], strength, SMALL), features[tested])
-        assert part.l2 == strength
-        assert part.dev_accuracy == pytest.approx(dev / 100, abs=5e-5 + 1e-9)
-        np.testing.assert_array_equal(part.rows, tested)
-        np.testing.assert_array_equal(part.predicted, guesses)
-        accuracies.append(round(100 * (guesses == labels[tested]).mean(), 2))
+@MODES
+def test_a_given_dev_split_equals_a_plain_run(settings: Settings) -> None:
+    (features, labels), (dev, its), (test, _) = (noisy(rows, 5, 2, seed=rows) for rows in (120, 40, 30))
+    found = fixed(features, labels, dev, its, test, Choice(), settings)
+    assert_same(found, senteval.fixed(features, labels, dev, its, test, Choice(), settings))
+
+
+@MODES
+def test_nested_folds_equal_a_plain_run(settings: Settings) -> None:
+    features, labels = noisy(240, 4, 2, seed=5)
+    found = nested(features, labels, Choice(folds=3), settings)
+    assert_same(found, senteval.nested(features, labels, Choice(folds=3), settings))
     assert len({part.l2 for part in found}) > 1
-    assert accuracy_of(found, labels) == pytest.approx(np.mean(accuracies) / 100, abs=1e-12)
+    rounded = [round(100 * (part.predicted == labels[part.rows]).mean(), 2) for part in found]
+    assert accuracy_of(found, labels) == pytest.approx(np.mean(rounded) / 100, abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------- the protocol
@@ -292,6 +283,22 @@ def test_six_classes_have_no_f1(tmp_path: Path) -> None:
     assert found["test", "", "majority"] == pytest.approx(1 / 6)
 
 
+def test_a_given_dev_split_chooses_and_is_reported_as_dev(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    files = {
+        f"sentiment-{split}": "".join(f"w{c} n{rng.integers(99)} \t{c}\n" for c in rng.integers(0, 2, rows))
+        for split, rows in (("train", 120), ("dev", 40), ("test", 60))
+    }
+    protocol = task(tmp_path, "sst", files, scheme="fixed")
+    scores, predictions = protocol.score(vectors)
+    found = {(s.split, s.metric): (s.value, s.n) for s in scores}
+    assert {key: n for key, (_, n) in found.items()} == {
+        ("test", "accuracy"): 60, ("test", "f1"): 60, ("test", "majority"): 60, ("dev", "accuracy"): 40, ("dev", "l2"): 40,
+    }  # fmt: skip
+    assert found["test", "accuracy"][0] > 0.9
+    assert len(predictions) == 60
+
+
 def test_a_task_without_a_test_split_is_nested(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     texts = ["".join(f"w{c} {'x ' * rng.integers(0, 5)}n{rng.integers(99)}\n" for _ in range(60)) for c in (0, 1)]
@@ -309,3 +316,49 @@ def test_a_task_without_a_test_split_is_nested(tmp_path: Path) -> None:
     right = np.mean([p["predicted"] == p["gold"] for p in predictions])
     assert whole.value == pytest.approx(right, abs=1e-4)
     assert {s.value for s in scores if s.metric == "l2"} <= set(L2)
+
+
+# ------------------------------------------------------------------------------------------------------ named errors
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            lambda v, _: v.__setitem__((7, 1), np.nan),
+            r"vector 7 of \d+ given to a classifier is not finite; .*use fp32",
+        ),
+        (lambda v, _: v.__setitem__((3, 0), np.inf), r"vector 3 of \d+ given to a classifier is not finite"),
+        (lambda _, y: y.fill(1), r"all \d+ items have the same label"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_named(spoil, message: str) -> None:
+    features, labels = noisy(60, 4, 2)
+    spoil(features, labels)
+    for learn in (
+        lambda: train_test(features, labels, features[:5], Choice(folds=2), SMALL),
+        lambda: nested(features, labels, Choice(folds=2), SMALL),
+        lambda: fixed(features, labels, features[:5], labels[:5], features[:5], Choice(), SMALL),
+    ):
+        with pytest.raises(SembenchError, match=message):
+            learn()
+
+
+def test_vectors_that_do_not_fit_are_named() -> None:
+    features, labels = noisy(60, 4, 2)
+    with pytest.raises(SembenchError, match="vectors of width 3 are tested by a classifier of width 4"):
+        train_test(features, labels, features[:, :3], Choice(folds=2), replace(SMALL, max_epoch=0))
+    with pytest.raises(SembenchError, match="dev vectors of width 3 beside training vectors of width 4"):
+        fixed(features, labels, features[:, :3], labels, features, Choice(), SMALL)
+    with pytest.raises(SembenchError, match="59 vectors for 60 labels"):
+        nested(features[1:], labels, Choice(folds=2), SMALL)
+    bad = features.copy()
+    bad[2, 2] = np.nan
+    with pytest.raises(SembenchError, match="vector 2 of 60 given to a classifier is not finite"):
+        train_test(features, labels, bad, Choice(folds=2), replace(SMALL, max_epoch=0))
+
+
+def test_a_split_of_one_class_is_named(tmp_path: Path) -> None:
+    files = {"sentiment-train": "a\t1\nb\t0\n", "sentiment-dev": "a\t1\nb\t0\n", "sentiment-test": "a\t1\nb\t1\n"}
+    with pytest.raises(SembenchError, match="all 2 items of the split 'test' have the same class"):
+        task(tmp_path, "sst", files, scheme="fixed")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sembench.core.errors import SembenchError, unknown
-from sembench.data.readers.text import file_lines, file_path, headed_rows
+from sembench.data.readers.text import file_lines, file_path, headed_rows, tab_cells
 from sembench.registry.models import Dataset
 
 # Coarse classes of TREC in SentEval's order.
@@ -63,16 +63,18 @@ class Labelled:
 
 
 Items = Iterator[tuple[tuple[str, ...], int]]
+Read = Callable[[Dataset, Path, str], Items]
 
 
 def read_labelled(dataset: Dataset, folder: Path, split: str) -> Labelled:
     """Read one split of a data set whose files lie in ``folder``.
 
-    Splits: ``train`` and ``test`` of mrpc and trec, ``all`` of subj, which has no official split.
+    Splits: ``train`` and ``test`` of mrpc and trec, ``dev`` besides of sst; ``all`` of mr, cr, subj and mpqa, which
+    have no official split.
 
     Raises:
-        SembenchError: the data set holds no labelled items or no such split; a file is missing, empty or cut, or a
-            label is unknown.
+        SembenchError: the data set holds no labelled items or no such split; a file is missing, empty or cut, a label
+            is unknown, or all are the same.
     """
     if dataset.reader not in _READERS:
         raise SembenchError(f"the data set '{dataset.title}' holds no labelled items (reader: {dataset.reader})")
@@ -83,7 +85,12 @@ def read_labelled(dataset: Dataset, folder: Path, split: str) -> Labelled:
     if not items:
         raise SembenchError(f"{folder}: the split '{split}' holds no item; fetch the data set again")
     columns = tuple(map(list, zip(*(texts for texts, _ in items), strict=True)))
-    return Labelled(split, columns, np.array([label for _, label in items], dtype=np.int64))
+    labels = np.array([label for _, label in items], dtype=np.int64)
+    if labels.min() == labels.max():
+        raise SembenchError(
+            f"{folder}: all {len(items)} items of the split '{split}' have the same class; fetch it again"
+        )
+    return Labelled(split, columns, labels)
 
 
 def _joined(text: str) -> str:
@@ -113,19 +120,45 @@ def _read_trec(dataset: Dataset, folder: Path, split: str) -> Items:
         yield (text,), TREC_CLASSES.index(coarse)
 
 
-def _read_subj(dataset: Dataset, folder: Path, _split: str) -> Items:
-    """Subjectivity: plots of films (objective, label 1, as SentEval has it) and reviews (0), in Latin-1."""
-    for name, label in (("subj.objective", 1), ("subj.subjective", 0)):
-        path = file_path(dataset, folder, name)
-        for row, line in enumerate(file_lines(path, "latin-1"), start=1):
-            text = _joined(line)
-            if not text:
-                raise SembenchError(f"{path}, line {row} is empty; fetch it again")
-            yield (text,), label
+def _read_sst(dataset: Dataset, folder: Path, split: str) -> Items:
+    """Stanford Sentiment Treebank: ``text<tab>label`` in UTF-8, label 1 positive; the training file has phrases too."""
+    path = file_path(dataset, folder, f"sentiment-{split}")
+    for row, line in enumerate(file_lines(path), start=1):
+        cells = tab_cells(path, row, line, 2)
+        text, label = _joined(cells[0]), cells[-1].strip()
+        if label not in ("0", "1") or len(cells) > 2 or not text:
+            raise SembenchError(f"{path}, line {row}: '{line[:40]}' is no 'text<tab>0' or '1'; fetch it again")
+        yield (text,), int(label)
 
 
-_READERS: dict[str | None, tuple[tuple[str, ...], Callable[[Dataset, Path, str], Items]]] = {
+def _two_files(positive: str, negative: str, *, blanks: bool = False) -> Read:
+    """Return the reader of a file for each of two classes, in Latin-1, the positive ones (label 1) first.
+
+    Args:
+        positive: name of the file of class 1.
+        negative: of class 0.
+        blanks: whether the files as published hold empty lines. SentEval counts these as items without a word.
+    """
+
+    def read(dataset: Dataset, folder: Path, _split: str) -> Items:
+        for name, label in ((positive, 1), (negative, 0)):
+            path = file_path(dataset, folder, name)
+            for row, line in enumerate(file_lines(path, "latin-1"), start=1):
+                text = _joined(line)
+                if not (text or blanks):
+                    raise SembenchError(f"{path}, line {row} is empty; fetch it again")
+                yield (text,), label
+
+    return read
+
+
+_READERS: dict[str | None, tuple[tuple[str, ...], Read]] = {
     "mrpc": (("train", "test"), _read_mrpc),
     "trec": (("train", "test"), _read_trec),
-    "subj": (("all",), _read_subj),
+    "sst": (("train", "dev", "test"), _read_sst),
+    "mr": (("all",), _two_files("rt-polarity.pos", "rt-polarity.neg")),
+    "cr": (("all",), _two_files("custrev.pos", "custrev.neg", blanks=True)),
+    # Objective sentences are class 1, as SentEval has it.
+    "subj": (("all",), _two_files("subj.objective", "subj.subjective")),
+    "mpqa": (("all",), _two_files("mpqa.pos", "mpqa.neg", blanks=True)),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sembench.core.lazy import np
-from sembench.core.schema import Strict
+from sembench.core.schema import Strict, later
 from sembench.evaluation.protocol import Prediction, Protocol, Score, Source, Vectors, VectorsOf, sample_hash
 
 if TYPE_CHECKING:
@@ -25,14 +25,18 @@ class TransferConfig(Strict):
     features: Literal["single", "pair"] = Field(
         "single", description="single: the vector u; pair: |u - v| and u * v side by side"
     )
-    scheme: Literal["train_test", "nested"] = Field(
-        "train_test", description="train_test: an official test split; nested: none, every fold is tested in turn"
+    scheme: Literal["train_test", "nested", "fixed"] = Field(
+        "train_test",
+        description="train_test: an official test split, L2 by cross-validation on the other; fixed: an official dev "
+        "split besides, which chooses L2; nested: no split, every fold is tested in turn",
     )
     train: str = Field("train", description="split that is learned from; nested: the only one")
+    dev: str = later("dev", was="dev", description="fixed: split that L2 is chosen on")
     test: str = Field("test", description="split that is tested; nested: only its name in the scores")
     folds: int = Field(10, ge=2, description="of the cross-validation that chooses L2; nested: of the outer one too")
     l2: tuple[float, ...] = Field((1e-5, 1e-4, 1e-3, 1e-2), min_length=1, description="strengths, ascending")
-    learning_rate: float = Field(1e-3, gt=0, description="Adam's")
+    optimiser: Literal["adam", "rmsprop"] = later("adam", was="adam")
+    learning_rate: float = Field(1e-3, gt=0, description="of the optimiser; PyTorch's default for RMSprop is 0.01")
     batch_size: int = Field(64, gt=0)
     tenacity: int = Field(5, ge=0, description="a fit ends with check number tenacity + 1 that is not better")
     epoch_size: int = Field(4, gt=0, description="epochs between two checks")
@@ -45,19 +49,24 @@ class Transfer(Protocol[TransferConfig]):
     """How well a linear classifier tells the classes of a task apart."""
 
     Config = TransferConfig
+    version = 2
     metrics = ("accuracy", "f1", "majority", "l2")
-    readers = ("mrpc", "trec", "subj")
+    readers = ("mr", "cr", "subj", "mpqa", "sst", "trec", "mrpc")
 
     def __init__(self, config: TransferConfig, data: Source) -> None:
         from sembench.data.readers.labelled import read_labelled
 
         super().__init__(config, data)
-        names = [config.train] if config.scheme == "nested" else [config.train, config.test]
+        names = {
+            "nested": [config.train],
+            "train_test": [config.train, config.test],
+            "fixed": [config.train, config.dev, config.test],
+        }[config.scheme]
         self.parts = [read_labelled(data.fetched(), data.folder, name) for name in names]
 
     @classmethod
     def splits(cls, config: TransferConfig) -> tuple[str, ...]:
-        """Return the tested split, and ``dev`` for what cross-validation gives."""
+        """Return the tested split, and ``dev`` for what cross-validation, or the dev split, gives."""
         return (config.test, "dev")
 
     @property
@@ -70,11 +79,12 @@ class Transfer(Protocol[TransferConfig]):
 
         Returns:
             On the test split ``accuracy``, ``majority`` (rate of the most frequent class) and, of two classes, the
-            ``f1`` of class 1; on ``dev`` the cross-validated accuracy and the ``l2`` that it chose. Nested: the means
-            over the outer folds, and each fold's own as subset fold_0, ...; predictions for each tested item.
+            ``f1`` of class 1; on ``dev`` the accuracy of cross-validation, or on the dev split, and the ``l2`` that it
+            chose. Nested: the means over the outer folds, and each fold's own as subset fold_0, ...; predictions for
+            each tested item.
 
         Raises:
-            SembenchError: there are too few items.
+            SembenchError: there are too few items, all have one class, or vectors are damaged.
         """
         order = self.parts[0].senteval_order()
         tested = self._tested(self.parts[0].take(order), vectors)
@@ -86,19 +96,27 @@ class Transfer(Protocol[TransferConfig]):
     def _tested(self, learned: Labelled, vectors: VectorsOf) -> list[Tested]:
         from sembench.encoders.devices import pick_device
         from sembench.evaluation.probes import Settings
-        from sembench.evaluation.schemes import Choice, nested, train_test
+        from sembench.evaluation.schemes import Choice, fixed, nested, train_test
 
         config, device = self.config, pick_device().type
         choice = Choice(config.folds, config.l2, config.held_out, config.seed)
         settings = Settings(
-            **{name: getattr(config, name) for name in ("learning_rate", "batch_size", "tenacity", "epoch_size")},
+            optimiser=config.optimiser,
+            learning_rate=config.learning_rate,
+            batch_size=config.batch_size,
+            tenacity=config.tenacity,
+            epoch_size=config.epoch_size,
             max_epoch=config.max_epoch,
             seed=config.seed,
         )
         features = self._features(learned, vectors)
         if config.scheme == "nested":
             return nested(features, learned.labels, choice, settings, device)
-        return train_test(features, learned.labels, self._features(self.parts[1], vectors), choice, settings, device)
+        test = self._features(self.parts[-1], vectors)
+        if config.scheme == "train_test":
+            return train_test(features, learned.labels, test, choice, settings, device)
+        dev = self._features(self.parts[1], vectors)
+        return fixed(features, learned.labels, dev, self.parts[1].labels, test, choice, settings, device)
 
     def _features(self, part: Labelled, vectors: VectorsOf) -> Vectors:
         """Return the features of items, (items, width) or of pairs (items, 2 * width)."""
@@ -113,15 +131,15 @@ class Transfer(Protocol[TransferConfig]):
 
         config = self.config
         hashed = sample_hash(chain.from_iterable(part.rows() for part in self.parts))
-        dev = len(self.parts[0])
+        dev = len(self.parts[1] if config.scheme == "fixed" else self.parts[0])
         scores = [Score(config.test, "accuracy", accuracy_of(tested, gold), len(gold), hashed)]
-        if gold.max() == 1:
+        if self.parts[0].labels.max() == 1:
             scores.append(Score(config.test, "f1", f1_score(_guesses(tested, gold), gold), len(gold), hashed))
         scores += [
             Score(config.test, "majority", float(np.bincount(gold).max() / len(gold)), len(gold), hashed),
             Score("dev", "accuracy", float(np.mean([part.dev_accuracy for part in tested])), dev, hashed),
         ]
-        if config.scheme == "train_test":
+        if config.scheme != "nested":
             return [*scores, Score("dev", "l2", tested[0].l2, dev, hashed)]
         for number, part in enumerate(tested):
             name, size = f"fold_{number}", len(part.rows)
