@@ -1422,6 +1422,17 @@ def test_a_column_on_another_encoder_is_one_step_and_names_variants_that_there_a
         check(table(columns=[first, {"key": "l", "same_as": "e", **like}]))
 
 
+def test_a_mean_is_over_one_split():
+    """What cross-validation gave and what was tested are not the same thing."""
+    parts = [
+        {"key": "c", "label": "C"},
+        {"key": "d", "label": "D", "split": "dev"},
+        {"key": "m", "label": "M", "mean_of": ["c", "d"]},
+    ]
+    with pytest.raises(SembenchError, match="column 'm': it is a mean over the splits dev and test; give its columns"):
+        scores.Scores.check(table(columns=parts), registry(), "t.yaml", "t")  # type: ignore[arg-type]
+
+
 def test_means_and_gains_are_one_step():
     parts = [
         {"key": "c", "label": "C"},

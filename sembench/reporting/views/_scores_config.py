@@ -188,14 +188,24 @@ def _check_columns(config: ScoresConfig, check: Checker, where: str) -> None:
 def _check_cells(config: ScoresConfig, check: Checker, where: str) -> None:
     for _, row in rows_of(config):
         for column in config.columns:
+            place = f"{where}, row '{row.key}', column '{column.key}'"
+            if column.mean_of:
+                _check_mean(config, row, column, place)
             if column.mean_of or column.gain_of:
                 continue
-            place = f"{where}, row '{row.key}', column '{column.key}'"
             given = coordinates_of(config, row, column)
             if absent(config, row, column):
                 check.part(given, place)
             else:
                 check.whole(given, place)
+
+
+def _check_mean(config: ScoresConfig, row: Row, column: Column, place: str) -> None:
+    """Raise for a mean over several splits: one that the choice of a parameter has seen is no test."""
+    places = [coordinates_of(config, row, other) for other in config.columns if other.key in column.mean_of]
+    splits = sorted({str(where.split) for where in places})
+    if len(splits) > 1:
+        raise SembenchError(f"{place}: it is a mean over the splits {' and '.join(splits)}; give its columns one split")
 
 
 def _check_claims(config: ScoresConfig, check: Checker, where: str) -> None:
