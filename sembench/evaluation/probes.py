@@ -182,6 +182,7 @@ class _Fits:
         self.memory = torch.zeros(2, *self.weights.shape).to(inputs)
         self.decay = l2.repeat_interleave(len(first), dim=1)[:, :, None]
         self.batch = inputs.new_empty(len(jobs) * settings.batch_size, inputs.shape[1])
+        self.gradient = torch.empty_like(self.weights)
         self.steps = 0
         self.alive = torch.arange(len(jobs))
         self.best = torch.zeros(*l2.shape, *first.shape).to(inputs)
@@ -194,32 +195,34 @@ class _Fits:
         while len(self.alive) and epoch <= self.settings.max_epoch:
             for _ in range(self.settings.epoch_size):
                 order = torch.from_numpy(self.order.permutation(self.train.shape[1])).to(self.train.device)
-                for rows in torch.split(self.train[:, order], self.settings.batch_size, dim=1):
-                    self.step(rows)
+                rows = self.train[:, order]
+                truth = self.truth[rows].transpose(1, 2).contiguous()
+                size = self.settings.batch_size
+                for batch in zip(torch.split(rows, size, dim=1), torch.split(truth, size, dim=2), strict=True):
+                    self.step(*batch)
             epoch += self.settings.epoch_size
             self.check()
 
-    def step(self, rows: Tensor) -> None:
-        """Take one step on a batch per job, ``rows`` (jobs, batch).
-
-        All in place: fresh memory for each intermediate result would cost more than the arithmetic.
-        """
+    def step(self, rows: Tensor, truth: Tensor) -> None:
+        """Take one step on a batch per job: ``rows`` (jobs, batch) and their ``truth`` (jobs, classes, batch)."""
         self.steps += 1
-        gradient = self._gradient(rows).addcmul_(self.decay, self.weights)
+        gradient = self._gradient(rows, truth)
         move = _MOVES[self.settings.optimiser]
         move(self.weights, gradient, self.memory, self.settings.learning_rate, self.steps)
 
-    def _gradient(self, rows: Tensor) -> Tensor:
-        """Return the gradient of the mean cross-entropy of each job's batch, shaped as the weights."""
+    def _gradient(self, rows: Tensor, truth: Tensor) -> Tensor:
+        """Return the gradient of each job's mean cross-entropy with its decay, shaped as the weights.
+
+        In place where it can be: fresh memory for each intermediate result would cost as much as the arithmetic.
+        """
         jobs, size = rows.shape
         batch = self.batch[: jobs * size]
         torch.index_select(self.inputs, 0, rows.reshape(-1), out=batch)
         batch = batch.view(jobs, size, -1)
         logits = torch.bmm(self.weights, batch.transpose(1, 2))
-        error = logits.view(jobs, -1, self.truth.shape[1], size).softmax(dim=2)
-        error -= self.truth[rows].transpose(1, 2)[:, None]
-        error /= size
-        return torch.bmm(error.view(jobs, -1, size), batch)
+        error = logits.view(jobs, -1, truth.shape[1], size).softmax(dim=2).sub_(truth[:, None])
+        gradient = torch.mul(self.weights, self.decay, out=self.gradient[:jobs])
+        return gradient.baddbmm_(error.view(jobs, -1, size), batch, alpha=1 / size)
 
     def check(self) -> None:
         """Measure every fit on its job's checked rows, keep what is best, and drop jobs that have ended."""

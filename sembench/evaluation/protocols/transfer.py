@@ -16,7 +16,8 @@ from sembench.evaluation.protocol import Prediction, Protocol, Score, Source, Ve
 if TYPE_CHECKING:
     from sembench.data.readers.labelled import Labelled
     from sembench.evaluation.folds import Ints
-    from sembench.evaluation.schemes import Tested
+    from sembench.evaluation.probes import Settings
+    from sembench.evaluation.schemes import Choice, Tested
 
 
 class TransferConfig(Strict):
@@ -86,21 +87,43 @@ class Transfer(Protocol[TransferConfig]):
         Raises:
             SembenchError: there are too few items, all have one class, or vectors are damaged.
         """
-        order = self.parts[0].senteval_order()
-        tested = self._tested(self.parts[0].take(order), vectors)
-        if self.config.scheme == "nested":
-            tested = [replace(part, rows=order[part.rows]) for part in tested]
-        gold = self.parts[-1].labels
+        tested, gold = self.tested(vectors), self.parts[-1].labels
         return self._scores(tested, gold), self._predictions(tested, gold)
 
-    def _tested(self, learned: Labelled, vectors: VectorsOf) -> list[Tested]:
+    def tested(self, vectors: VectorsOf) -> list[Tested]:
+        """Return what the final classifiers say of the tested items, whose ``rows`` are in the order of the files."""
         from sembench.encoders.devices import pick_device
-        from sembench.evaluation.probes import Settings
-        from sembench.evaluation.schemes import Choice, fixed, nested, train_test
+        from sembench.evaluation.schemes import fixed, nested, train_test
 
-        config, device = self.config, pick_device().type
-        choice = Choice(config.folds, config.l2, config.held_out, config.seed)
-        settings = Settings(
+        device = pick_device().type
+        choice, settings = self.choice, self.settings
+        order = self.parts[0].senteval_order()
+        learned = self.parts[0].take(order)
+        features = self.features(learned, vectors)
+        if self.config.scheme == "nested":
+            found = nested(features, learned.labels, choice, settings, device)
+            return [replace(part, rows=order[part.rows]) for part in found]
+        test = self.features(self.parts[-1], vectors)
+        if self.config.scheme == "train_test":
+            return train_test(features, learned.labels, test, choice, settings, device)
+        dev = self.features(self.parts[1], vectors)
+        return fixed(features, learned.labels, dev, self.parts[1].labels, test, choice, settings, device)
+
+    @property
+    def choice(self) -> Choice:
+        """How L2 is chosen."""
+        from sembench.evaluation.schemes import Choice
+
+        config = self.config
+        return Choice(config.folds, config.l2, config.held_out, config.seed)
+
+    @property
+    def settings(self) -> Settings:
+        """How one classifier is fitted."""
+        from sembench.evaluation.probes import Settings
+
+        config = self.config
+        return Settings(
             optimiser=config.optimiser,
             learning_rate=config.learning_rate,
             batch_size=config.batch_size,
@@ -109,16 +132,8 @@ class Transfer(Protocol[TransferConfig]):
             max_epoch=config.max_epoch,
             seed=config.seed,
         )
-        features = self._features(learned, vectors)
-        if config.scheme == "nested":
-            return nested(features, learned.labels, choice, settings, device)
-        test = self._features(self.parts[-1], vectors)
-        if config.scheme == "train_test":
-            return train_test(features, learned.labels, test, choice, settings, device)
-        dev = self._features(self.parts[1], vectors)
-        return fixed(features, learned.labels, dev, self.parts[1].labels, test, choice, settings, device)
 
-    def _features(self, part: Labelled, vectors: VectorsOf) -> Vectors:
+    def features(self, part: Labelled, vectors: VectorsOf) -> Vectors:
         """Return the features of items, (items, width) or of pairs (items, 2 * width)."""
         if self.config.features == "single":
             return vectors(part.columns[0])
