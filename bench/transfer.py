@@ -1,16 +1,17 @@
 """SentEval's full mode on MiniLM's vectors: time and accuracy of the seven tasks beside two other ways to get them.
 
-``python -m bench.transfer`` prints a table. All fits together are timed beside one fit after the other, as in
-tests/senteval.py, task by task in turn; the latter's time is extrapolated, as it would take most of an hour: the mean
-of one fit for each strength of L2 times the number of fits. Encoding is not timed. Scikit-learn's logistic regression,
-which goes on until it converges, is given the same folds and chosen strengths: another solver must come to about the
-same accuracy.
+``python -m bench.transfer [TASK ...]`` prints a table. All fits together are timed beside one fit after the other, as
+in tests/senteval.py, task by task in turn. The latter time is extrapolated, as it would take most of an hour: the
+mean of one fit for each strength of L2 times the number of fits. Encoding is not timed. Scikit-learn's logistic
+regression, which goes on until it converges, is tested on the same rows and chooses its strength of L2 from the same
+ones, by three folds: another solver must come to about the same accuracy.
 
 Needs the fetched data and the backbone minilm of scale small, which `snakemake simcse_table_e1` leaves behind.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
 from sembench.core.artifact import opened
 from sembench.core.errors import explained
@@ -75,7 +77,7 @@ def one_by_one(protocol: Transfer, vectors: VectorsOf) -> float:
 
 
 def converged(protocol: Transfer, vectors: VectorsOf, tested: Sequence[Tested]) -> float:
-    """Return the accuracy of scikit-learn's classifiers with the strengths in ``tested``, 0 to 1."""
+    """Return the accuracy of scikit-learn's classifiers on the rows in ``tested``, 0 to 1."""
     learned, last = protocol.parts[0], protocol.parts[-1]
     features, test, right = protocol.features(learned, vectors), protocol.features(last, vectors), []
     for part in tested:
@@ -83,17 +85,18 @@ def converged(protocol: Transfer, vectors: VectorsOf, tested: Sequence[Tested]) 
         if protocol.config.scheme == "nested":
             train = np.setdiff1d(train, part.rows)
         # SentEval's decay adds l2 / 2 times the squared weights to the mean loss; scikit-learn adds to the sum.
-        solver = LogisticRegression(C=1 / (part.l2 * len(train)), max_iter=1000)
+        strengths = [1 / (l2 * len(train)) for l2 in protocol.choice.l2]
+        solver = GridSearchCV(LogisticRegression(max_iter=1000), {"C": strengths}, cv=3)
         guesses = solver.fit(features[train], learned.labels[train]).predict(test[part.rows])
         right.append(float((guesses == last.labels[part.rows]).mean()))
     return float(np.mean(right))
 
 
 @explained
-def main() -> None:
-    """Print a row a task, and the sums."""
+def main(names: Sequence[str]) -> None:
+    """Print a row for each named task, or for all, and the sums."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    protocols = {name: open_protocol(PLAN, SUITE, name) for name in PLAN.suites[SUITE]}
+    protocols = {name: open_protocol(PLAN, SUITE, name) for name in names or PLAN.suites[SUITE]}
     vectors = lookup([sentence for protocol in protocols.values() for sentence in protocol.sentences])
     print(f"{torch.get_num_threads()} threads\n")
     print("| task | accuracy | dev | scikit-learn | seconds | one by one, seconds | times |")
@@ -120,4 +123,4 @@ def row(name: str, accuracies: Sequence[float], seconds: NDArray[np.float64]) ->
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
