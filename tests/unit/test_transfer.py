@@ -190,9 +190,12 @@ def test_train_and_test_equal_a_plain_run(classes: int, settings: Settings) -> N
 
 @MODES
 def test_a_given_dev_split_equals_a_plain_run(settings: Settings) -> None:
-    (features, labels), (dev, its), (test, _) = (noisy(rows, 5, 2, seed=rows) for rows in (120, 40, 30))
-    found = fixed(features, labels, dev, its, test, Choice(), settings)
-    assert_same(found, senteval.fixed(features, labels, dev, its, test, Choice(), settings))
+    features, labels = noisy(560, 5, 2, seed=10)
+    choice, test = Choice(l2=(1e-4, 1e-2, 0.3)), features[160:]
+    given = (features[:120], labels[:120], features[120:160], labels[120:160])
+    found = fixed(*given, test, choice, settings)
+    assert_same(found, senteval.fixed(*given, test, choice, settings))
+    assert found[0].l2 == 0.3
 
 
 @MODES
