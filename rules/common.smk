@@ -4,6 +4,7 @@
 import os
 from pathlib import Path
 
+from sembench.core.cards import visible
 from sembench.core.errors import sentence_of
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
@@ -26,6 +27,18 @@ JOBS = checked(Jobs, PLAN)
 # Jobs are shell lines that find the same plan and interpreter by their environment. No prefix of the shell and no `script:`
 # says so: Snakemake writes both into a command line where a blank or a brace of the project's path breaks it.
 os.environ.update(JOBS.environment)
+
+
+# As many jobs as there are GPUs on this machine use them at a time, whatever the number of cores; `--resources gpu=N` says
+# otherwise. Without a GPU jobs ask for none and share the cores. Where a cluster runs the jobs, it knows its own.
+GPUS = visible() if workflow.local_exec else None
+if GPUS and "gpu" not in workflow.global_resources:
+    workflow.register_resource("gpu", GPUS)
+
+
+def gpus(number):
+    """What a job that can use so many GPUs asks for."""
+    return 0 if GPUS == 0 else number
 
 
 wildcard_constraints:

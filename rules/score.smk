@@ -16,7 +16,7 @@ rule score:
         str(PLAN.layout.base / "benchmarks/score/{run}.{batch}.jsonl")
     threads: PLAN.scale.threads
     resources:
-        gpu=1,
+        gpu=lambda wildcards: gpus(1),
         mem_mb=8000,
         runtime=60,
     message:

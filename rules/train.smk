@@ -15,9 +15,9 @@ rule train:
     benchmark:
         str(PLAN.layout.base / "benchmarks/train/{run}.jsonl")
     # That many whatever `--cores` says, since they decide the last bits of the numbers.
-    threads: PLAN.scale.threads
+    threads: lambda wildcards: PLAN.scale.threads * JOBS.processes(wildcards.run)
     resources:
-        gpu=1,
+        gpu=lambda wildcards: gpus(JOBS.processes(wildcards.run)),
         mem_mb=16000,
         runtime=240,
     message:

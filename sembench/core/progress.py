@@ -56,13 +56,15 @@ class StepProgress:
         steps: how many there are.
         done: how many were done before, by an earlier process.
         unit: what ``step`` counts.
+        shown: whether anything is printed; of several processes that do it together one should.
     """
 
-    def __init__(self, title: str, steps: int, done: int = 0, unit: str = "sentences") -> None:
+    def __init__(self, title: str, steps: int, done: int = 0, unit: str = "sentences", *, shown: bool = True) -> None:
         self.title = title
         self.steps = steps
         self.done = done
         self.unit = unit
+        self.shown = shown
         self.items = 0
         self.paused = 0.0
         self._first = done
@@ -70,7 +72,7 @@ class StepProgress:
         self._bar: Progress | None = None
 
     def __enter__(self) -> StepProgress:
-        if sys.stderr.isatty():
+        if self.shown and sys.stderr.isatty():
             # Titles and notes are text, not markup.
             title, note = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[note]"))
             self._bar = Progress(title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), note)
@@ -110,5 +112,5 @@ class StepProgress:
         line = printable(f"{self.title}: {text}")
         if self._bar:
             self._bar.console.print(line, markup=False)
-        else:
+        elif self.shown:
             say(line)

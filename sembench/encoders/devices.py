@@ -12,47 +12,65 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
-_held: list[FileLock] = []  # a lock ends with its object
+from sembench.core.cards import lent
+
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @functools.cache
 def pick_device() -> torch.device:
     """Return the device of this process, always the same: a GPU of its own where there are several, else the CPU."""
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    device = lent_device([_gpu_name(index) for index in range(count)], Path(tempfile.gettempdir()))
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # so that the plain name "cuda" means it as well
+    cards = visible_cards()
+    if not cards:
+        return torch.device("cpu")
+    device = torch.device("cuda", _own_card(cards))
+    torch.cuda.set_device(device)  # so that the plain name "cuda" means it as well
     return device
 
 
-def lent_device(gpus: Sequence[str], locks: Path) -> torch.device:
-    """Return the first GPU that no other process of this user has borrowed; it is ours until the process ends.
+def _own_card(cards: Sequence[str]) -> int:
+    """Return the place of this process's card.
 
-    Args:
-        gpus: names of the visible GPUs that are the same in every process; none means the CPU.
-        locks: folder in which borrowed GPUs are locked.
-
-    A single visible GPU is taken without a lock: whoever started the process chose it. Where all of several are
-    borrowed, they are shared evenly by process number.
+    A single visible one is taken without a lock, and so is that of a process among several that train one run: whoever
+    started the process chose it.
     """
-    if len(gpus) < 2:
-        return torch.device("cuda:0" if gpus else "cpu")
-    for index, name in enumerate(gpus):
-        lock = FileLock(locks / f"sembench-{os.getuid()}-{name}.lock")
-        with contextlib.suppress(Timeout):
-            lock.acquire(timeout=0)
-            _held.append(lock)
-            return torch.device("cuda", index)
-    return torch.device("cuda", os.getpid() % len(gpus))
+    if len(cards) == 1:
+        return 0
+    return int(os.environ["LOCAL_RANK"]) if "LOCAL_RANK" in os.environ else lent_cards(1)[0]
+
+
+def visible_cards() -> list[str]:
+    """Return the names of the visible GPUs, which are the same in every process; without a GPU none."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [_gpu_name(index) for index in range(count)]
+
+
+def lent_cards(number: int) -> list[int]:
+    """Return the places of visible GPUs that no other process of this user has borrowed; see ``cards.lent``."""
+    return lent(visible_cards(), number, Path(tempfile.gettempdir()))
+
+
+def lent_environment(number: int) -> dict[str, str]:
+    """Return the variable by which processes see that many GPUs, lent to this one; without any GPU nothing."""
+    cards = visible_cards()
+    if not cards:
+        return {}
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = shown.split(",") if shown else [str(place) for place in range(len(cards))]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(names[place] for place in lent_cards(number))}
 
 
 def _gpu_name(index: int) -> str:
     # Indices count visible GPUs only, so that two processes may number the same GPU differently.
     return str(getattr(torch.cuda.get_device_properties(index), "uuid", index))
+
+
+def sent(values: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor of the processor on a device; a GPU's work goes on meanwhile, and nobody waits for it."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 def use_threads(number: int) -> None:

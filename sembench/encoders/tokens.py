@@ -13,6 +13,7 @@ from tokenizers.normalizers import Sequence as Normalizers
 from torch import Tensor
 
 from sembench.core.errors import SembenchError
+from sembench.encoders.devices import sent
 
 # Texts and the longest row -> the ids of each text, specials included.
 IdsOf = Callable[[list[str], int], list[list[int]]]
@@ -47,7 +48,7 @@ class Tokens:
         for index, row in enumerate(rows):
             ids[index, : len(row)] = torch.tensor(row, dtype=torch.long)
             mask[index, : len(row)] = 1
-        return ids.to(device), mask.to(device)
+        return sent(ids, device), sent(mask, device)
 
 
 def own_tokens(folder: Path, config: Any, limit: int) -> Tokens:

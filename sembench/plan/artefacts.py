@@ -263,10 +263,8 @@ class Artefacts:
         begin, data = start.artifact if start else origin, self.made(self.used(str(entry.data)))
         dev = self.dataset(self.used(training.recipe.dev))
         params = {**training.params, "seed": seed, "engines": versions("encoding", "training")}
-        made_from = (begin, data, dev)
-        artifact = self._artifact(
-            "run", f"{variant}.s{seed}", params, made_from, self.layout.runs, RUN_FILES, (HISTORY,)
-        )
+        given = params, (begin, data, dev), self.layout.runs, RUN_FILES, (HISTORY,)
+        artifact = self._artifact("run", f"{variant}.s{seed}", *given)
         base = self.registry.base(variant)
         # What a scale's recipe makes equal to its base, or what differs in its read-out alone, is trained once.
         if base and (shared := self._run(base, seed)).artifact.key == artifact.key:

@@ -112,6 +112,11 @@ class Jobs:
         """Return the files that a training reads."""
         return [path for each in self.plan.run(run_id).artifact.inputs for path in each.paths]
 
+    def processes(self, run_id: str) -> int:
+        """Return the number of processes that train a run together."""
+        training = self.plan.run(run_id).training
+        return training.recipe.processes if training else 1
+
     # --------------------------------------------------------------------------------------------------- scoring
 
     def batch_of(self, view: str | None, targets: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from sembench.core.artifact import RECORD
-from sembench.core.schema import Name, OutputPath, OwnName, RelativePath, Strict
+from sembench.core.schema import Name, OutputPath, OwnName, RelativePath, Strict, later
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -196,6 +196,25 @@ class Recipe(Strict):
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps")
     clip: float = Field(1.0, gt=0, description="gradient norm")
     chunk_rows: int = Field(0, ge=0, description="rows of a length-sorted chunk; 0: the whole batch in one forward")
+    keep: Literal["activations", "vectors"] = later(
+        "activations",
+        was="activations",
+        description="what the forward pass keeps of a chunk; vectors: the backward pass computes it again",
+    )
+    processes: int = later(
+        1, was=1, gt=0, description="that share each batch and train together, on a GPU each where there are GPUs"
+    )
+    gradient: Literal["whole", "share"] = later(
+        "whole",
+        was="whole",
+        description="of several processes: the whole batch's, or at the encoder 1/processes of it (official code)",
+    )
+
+    @model_validator(mode="after")
+    def _chunks_are_kept(self) -> Recipe:
+        if self.keep == "vectors" and not self.chunk_rows:
+            raise ValueError("with 'keep: vectors' memory is that of one chunk; set chunk_rows to its number of rows")
+        return self
 
 
 class Variant(Strict):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from sembench.data.frames import sample
+from sembench.encoders.devices import sent
 from sembench.encoders.readouts import NEEDS_ALL_LAYERS, read_out
 from sembench.encoders.transformer import TransformerEncoder
 from sembench.training.objectives.base import Rows
 from sembench.training.packing import packed_states, packs
+
+Keep = Literal["activations", "vectors"]
 
 
 def sampled(examples: pd.DataFrame, rows: int | None, seed: int) -> pd.DataFrame:
@@ -51,19 +57,36 @@ def steps_per_epoch(rows: int, batch_size: int) -> int:
     return math.ceil(rows / batch_size)
 
 
-def encode_rows(encoder: TransformerEncoder, rows: Rows, readout: str, chunk_rows: int) -> Tensor:
+def encode_rows(
+    encoder: TransformerEncoder, rows: Rows, readout: str, chunk_rows: int, keep: Keep = "activations"
+) -> Tensor:
     """Return (rows, width) vectors of tokenised rows, in the order given, with gradient.
 
     With ``chunk_rows`` the rows are sorted by length and pass the encoder in chunks. The vectors are the same and the
     loss still sees the whole batch; 0 means a single forward pass.
+
+    With ``keep="vectors"`` the forward pass keeps nothing of a chunk but its vectors; the backward pass computes each
+    chunk again, under the same dropout masks. Loss and gradient are those of the whole batch in the memory of one
+    chunk, for a second forward pass (gradient caching: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size
+    under Memory Limited Setup").
     """
     chunks = chunks_of(rows, chunk_rows)
     heads, every = dict(encoder.heads.items()), readout in NEEDS_ALL_LAYERS
-    vectors = [read_out(readout, *states(encoder, [rows[i] for i in chunk], every), heads) for chunk in chunks]
-    return torch.cat(vectors)[_back([i for chunk in chunks for i in chunk]).to(encoder.device)]
+
+    def vectors(chunk: Sequence[int]) -> Tensor:
+        return read_out(readout, *states(encoder, [rows[i] for i in chunk], every), heads)
+
+    found = [_passed(partial(vectors, chunk), encoder.device, keep) for chunk in chunks]
+    return torch.cat(found)[_back([i for chunk in chunks for i in chunk], encoder.device)]
 
 
-def encode_places(encoder: TransformerEncoder, rows: Rows, places: Sequence[Sequence[int]], chunk_rows: int) -> Tensor:
+def encode_places(
+    encoder: TransformerEncoder,
+    rows: Rows,
+    places: Sequence[Sequence[int]],
+    chunk_rows: int,
+    keep: Keep = "activations",
+) -> Tensor:
     """Return last hidden states of single tokens, (places, width), row by row in the order given, with gradient.
 
     Args:
@@ -71,15 +94,27 @@ def encode_places(encoder: TransformerEncoder, rows: Rows, places: Sequence[Sequ
         rows: word-piece ids.
         places: the positions that are wanted of each row.
         chunk_rows: as of ``encode_rows``.
+        keep: as of ``encode_rows``.
     """
-    first = np.cumsum([0, *map(len, places)])
-    found, numbers = [], []
-    for chunk in chunks_of(rows, chunk_rows):
+    chunks, first = chunks_of(rows, chunk_rows), np.cumsum([0, *map(len, places)])
+
+    def hidden_at(chunk: Sequence[int]) -> Tensor:
         (hidden,), _ = states(encoder, [rows[i] for i in chunk])
         at = [(number, place) for number, i in enumerate(chunk) for place in places[i]]
-        found.append(hidden[torch.tensor(at, dtype=torch.long, device=encoder.device).reshape(-1, 2).unbind(1)])
-        numbers += [int(first[i]) + k for i in chunk for k in range(len(places[i]))]
-    return torch.cat(found)[_back(numbers).to(encoder.device)]
+        return hidden[sent(torch.tensor(at, dtype=torch.long).reshape(-1, 2), encoder.device).unbind(1)]
+
+    found = [_passed(partial(hidden_at, chunk), encoder.device, keep) for chunk in chunks]
+    numbers = [int(first[i]) + k for chunk in chunks for i in chunk for k in range(len(places[i]))]
+    return torch.cat(found)[_back(numbers, encoder.device)]
+
+
+def _passed(compute: Callable[[], Tensor], device: torch.device, keep: Keep) -> Tensor:
+    """Return what a pass of the encoder gives, and keep of it what ``encode_rows`` says."""
+    if keep == "activations":
+        return compute()
+    # The random state is kept of the devices of the tensors that are given, hence one.
+    again: Tensor = checkpoint(lambda _: compute(), torch.empty(0, device=device), use_reentrant=False)
+    return again
 
 
 def states(encoder: TransformerEncoder, rows: Rows, every: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -104,6 +139,6 @@ def chunks_of(rows: Rows, chunk_rows: int) -> list[list[int]]:
     return [by_length[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
 
 
-def _back(numbers: Sequence[int]) -> Tensor:
+def _back(numbers: Sequence[int], device: torch.device) -> Tensor:
     """Return what brings things that lie in the order of these numbers back into that of 0, 1, 2 ..."""
-    return torch.tensor(numbers, dtype=torch.long).argsort()
+    return sent(torch.tensor(numbers, dtype=torch.long).argsort(), device)

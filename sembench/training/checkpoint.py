@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from sembench.core.errors import SembenchError, sentence_of
 from sembench.core.files import atomic_path, sha256_of
 from sembench.core.progress import StepProgress
+from sembench.training import ranks
 from sembench.training.objectives.base import Facts
 
 # With optimiser and best weights a checkpoint is four times the model, 5 GB for BERT large: by time, not by steps.
@@ -30,6 +31,8 @@ EXIT_CODE = 75
 STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 # Seconds within which several signals count as one: a workflow that passes one on may have been sent it with its jobs.
 TOGETHER = 2.0
+# Why a state is written, among processes that must agree: this, or this and the number of a signal.
+_TIME_IS_OVER = 1
 Weights = dict[str, Tensor]
 # Bytes of the checksum that ends a state; the checksums within torch's own format do not cover its every byte.
 _DIGEST = 64
@@ -167,25 +170,43 @@ class Checkpoint:
     def visit(self, state: State, model: Weighted, precision: str, progress: StepProgress, *parts: Any) -> None:
         """Write the state after a step if it is time or a signal came; ``parts`` as in ``restore``.
 
+        Of several processes that train together the first writes, and a signal to one of them stops them all.
+
         Raises:
             Interrupted: a signal came.
         """
-        if self.path is None or not (self.signal or time.monotonic() - self._written >= self.every):
+        if self.path is None or not self._is_due():
             return
+        if ranks.is_first():
+            self._save(self.path, state, model, precision, progress, *parts)
+        self._written = time.monotonic()
+        if self.signal:
+            ranks.largest(0)  # Nobody leaves before the state is written.
+            raise Interrupted(f"{self.run_id} was stopped by {self.signal.name} after step {state.step}")
+
+    def _is_due(self) -> bool:
+        """Tell whether the first process finds it time, or any has got a signal, which is then that of all."""
+        time_is_over = ranks.is_first() and time.monotonic() - self._written >= self.every
+        reason = ranks.largest(_TIME_IS_OVER + self.signal if self.signal else _TIME_IS_OVER * time_is_over)
+        if reason > _TIME_IS_OVER:
+            self.signal = signal.Signals(reason - _TIME_IS_OVER)
+        return bool(reason)
+
+    def _save(
+        self, path: Path, state: State, model: Weighted, precision: str, progress: StepProgress, *parts: Any
+    ) -> None:
         saved = "which is saved"
         try:
-            self._write(self.path, state, model, precision, progress, *parts)
+            self._write(path, state, model, precision, progress, *parts)
         except Exception as error:
             if not (sentence := sentence_of(error)):
                 raise
             # The disk may have room by the next time; what was trained so far is worth more than stopping now.
             saved = f"which is not saved ({sentence.partition(';')[0]})"
             progress.say(f"step {state.step}, {saved}; the older state stays as it is")
-        self._written = time.monotonic()
         if self.signal:
             what = f"{self.signal.name} after step {state.step}"
             progress.say(f"stopped by {what}, {saved}; run the same command again to go on")
-            raise Interrupted(f"{self.run_id} was stopped by {what}")
 
     def _write(
         self, path: Path, state: State, model: Weighted, precision: str, progress: StepProgress, *parts: Any

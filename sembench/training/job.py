@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from sembench.core.artifact import alone, content_of, opened, seal
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
 from sembench.data.frames import read_examples
 from sembench.data.readers.pairs import read_pairs
-from sembench.encoders.devices import use_threads
+from sembench.encoders.devices import lent_environment, pick_device, use_threads
 from sembench.encoders.transformer import read_entry
 from sembench.plan import Plan, Run
+from sembench.training import ranks
 from sembench.training.checkpoint import Checkpoint
+from sembench.training.launch import launch
 from sembench.training.save import save_run
 from sembench.training.trainer import train
 
 DEV_SPLIT = "dev"
+SCRIPT = "workflow_scripts/train.py"
 
 
 def train_run(plan: Plan, run: Run) -> None:
@@ -29,9 +35,26 @@ def train_run(plan: Plan, run: Run) -> None:
     """
     if not run.trained:
         raise SembenchError(f"run '{run.id}' has nothing to train; its variant has no recipe")
-    with alone(plan.root, run.artifact) as is_open:
-        if is_open:
+    if ranks.started():  # Whoever started the processes sees to it that nobody else makes the same.
+        with ranks.joined(pick_device()):
             _train(plan, run)
+        return
+    with alone(plan.root, run.artifact) as is_open:
+        if is_open and run.training and run.training.recipe.processes > 1:
+            _train_together(plan, run, run.training.recipe.processes)
+        elif is_open:
+            _train(plan, run)
+
+
+def _train_together(plan: Plan, run: Run, processes: int) -> None:
+    """Train a run in several processes, each on a GPU of its own where there are GPUs.
+
+    Raises:
+        SystemExit: with the exit code of the processes, if it is not 0.
+    """
+    environment = {**os.environ, **plan.environment(), **lent_environment(processes)}
+    if code := launch([sys.executable, str(plan.root / SCRIPT), run.id], processes, environment):
+        raise SystemExit(code)
 
 
 def _train(plan: Plan, run: Run) -> None:
@@ -45,6 +68,8 @@ def _train(plan: Plan, run: Run) -> None:
     content = digest([content_of(plan.root, each) for each in run.artifact.inputs], 16)
     checkpoint = Checkpoint(plan.root / plan.layout.base / "checkpoints", run.id, content=content)
     trained = train(recipe, objective, run.seed, start, examples, dev, checkpoint, run.id)
+    if not ranks.is_first():
+        return
     facts = {
         "variant": run.variant,
         "seed": run.seed,

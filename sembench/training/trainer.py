@@ -27,11 +27,13 @@ from sembench.encoders.convert.base import POOLER
 from sembench.encoders.devices import autocast, resolve_precision
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
 from sembench.registry.models import Recipe
-from sembench.training.batches import encode_places, encode_rows, sampled, step_rows, steps_per_epoch
+from sembench.training import memory, ranks
+from sembench.training.batches import Keep, encode_places, encode_rows, sampled, step_rows, steps_per_epoch
 from sembench.training.checkpoint import Checkpoint, State, UnusableStateError, Weighted, segment
 from sembench.training.dev import dev_point
 from sembench.training.objectives.base import Encode, Objective, Rows
 from sembench.training.packing import prepare
+from sembench.training.ranks import Gradient
 
 
 @dataclass
@@ -80,7 +82,8 @@ def train(
         title: of the progress lines.
 
     Raises:
-        SembenchError: the loss stops being finite, the examples do not fit, or the encoder cannot be trained so.
+        SembenchError: the loss stops being finite, the examples do not fit, the encoder cannot be trained so, or other
+            processes take part than the recipe says.
         Interrupted: a signal ended the run; its state is written.
     """
     try:
@@ -101,36 +104,41 @@ def _trained(
     checkpoint: Checkpoint,
     title: str,
 ) -> Trained:
+    ranks.check(recipe.processes)
     torch.manual_seed(seed)
     encoder = load_start(start, objective, recipe.dropout)
     task = build_task(objective, encoder, sampled(examples, recipe.rows, seed), recipe.max_length)
     check_select_by(recipe, encoder)
     precision = resolve_precision(recipe.precision, encoder.device)
     encoder.precision = resolve_precision(recipe.eval_precision, encoder.device)
-    encode = encoding(encoder, precision, recipe.chunk_rows)
+    encode = encoding(encoder, precision, recipe.chunk_rows, recipe.keep, recipe.gradient)
     steps = recipe.max_steps or steps_per_epoch(task.rows, recipe.batch_size) * recipe.epochs
     model = Weighted(encoder=encoder, own=task.own)
     parts = optimizer, schedule, scaler = optimisation(recipe, model, steps, precision)
     formats = number_formats(precision, encoder.precision)
     state = checkpoint.restore(model, formats, *parts)
 
-    with checkpoint, StepProgress(title, steps, done=state.step) as progress:
+    with checkpoint, StepProgress(title, steps, done=state.step, shown=ranks.is_first()) as progress:
+        announce(recipe, task.rows, progress)
+        first = next(step_rows(task.rows, recipe.batch_size, seed, 0, 1))
+        memory.announce(recipe, task, first, encoder, model, precision, progress)
         if state.step == 0:
             state.curve.append({**scored(encoder, recipe.select_by, dev, 0, progress), "loss": None})
         model.train()
         for batch in step_rows(task.rows, recipe.batch_size, seed, state.step, steps):
             state.step += 1
             loss, facts = task.loss(batch, encode)
-            value = finite(loss, state.step)
+            value = reading(loss, state.step)
             optimizer.zero_grad(set_to_none=True)
             scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            ranks.average_gradients(model)
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
             scaler.step(optimizer)
             scaler.update()
             schedule.step()
-            state.note(value, facts)
-            progress.step(len(batch), f"loss {value:.4f}")
+            state.note(value(), facts)
+            progress.step(len(batch), f"loss {state.losses[-1]:.4f}")
             if state.step % recipe.eval_every == 0 or state.step == steps:
                 point = scored(encoder, recipe.select_by, dev, state.step, progress)
                 state.curve.append({**point, **state.recent_means(), "learning_rate": schedule.get_last_lr()[0]})
@@ -199,17 +207,34 @@ def check_select_by(recipe: Recipe, encoder: TransformerEncoder) -> None:
         raise unknown("recipe: select_by", recipe.select_by, encoder.readouts, "what the encoder offers in training")
 
 
+def announce(recipe: Recipe, rows: int, progress: StepProgress) -> None:
+    """Say how several processes share a batch."""
+    if (processes := ranks.count()) > 1:
+        batch = min(recipe.batch_size, rows)
+        part = "" if recipe.gradient == "whole" else f"1/{processes} of "
+        progress.say(
+            f"{processes} processes share a batch of {batch} examples, each of which has the other {batch - 1} as "
+            f"negatives; the gradient is {part}that of the whole batch"
+        )
+
+
 def scored(encoder: TransformerEncoder, readout: str, dev: Pairs, step: int, progress: StepProgress) -> dict[str, Any]:
     """Return the dev score after a step as a point of the curve; its time does not count for the training rate."""
-    point = {"step": step, **dev_point(encoder, readout, dev)}
+    point = {"step": step, **ranks.from_first(lambda: dev_point(encoder, readout, dev))}
     progress.paused += point["seconds"]
     progress.say(f"step {step}, dev Spearman {point['dev'] * 100:.2f} ({readout})")
     return point
 
 
-def encoding(encoder: TransformerEncoder, precision: str, chunk_rows: int) -> Encode:
+def encoding(
+    encoder: TransformerEncoder,
+    precision: str,
+    chunk_rows: int,
+    keep: Keep = "activations",
+    gradient: Gradient = "whole",
+) -> Encode:
     """Return how an objective sees the encoder; see ``objectives.base.Encode``."""
-    return _Encoding(encoder, precision, chunk_rows)
+    return _Encoding(encoder, precision, chunk_rows, keep, gradient)
 
 
 @dataclass(frozen=True)
@@ -217,19 +242,50 @@ class _Encoding(Encode):
     trained: TransformerEncoder
     precision: str
     chunk_rows: int
+    keep: Keep
+    gradient: Gradient
 
     def __call__(self, rows: Rows, readout: str, encoder: TransformerEncoder | None = None) -> Tensor:
-        with autocast(self.precision, self.trained.device):
-            return encode_rows(encoder or self.trained, rows, readout, self.chunk_rows).float()
+        def vectors(share: Sequence[int]) -> Tensor:
+            with autocast(self.precision, self.trained.device):
+                part = [rows[i] for i in share]
+                return encode_rows(encoder or self.trained, part, readout, self.chunk_rows, self.keep).float()
+
+        return ranks.encoded([1] * len(rows), vectors, self.gradient)
 
     def at(self, rows: Rows, places: Sequence[Sequence[int]]) -> Tensor:
-        with autocast(self.precision, self.trained.device):
-            return encode_places(self.trained, rows, places, self.chunk_rows).float()
+        def vectors(share: Sequence[int]) -> Tensor:
+            with autocast(self.precision, self.trained.device):
+                part, wanted = [rows[i] for i in share], [places[i] for i in share]
+                return encode_places(self.trained, part, wanted, self.chunk_rows, self.keep).float()
+
+        return ranks.encoded([len(wanted) for wanted in places], vectors, self.gradient)
 
 
 def number_formats(training: str, dev: str) -> str:
     """Return in words what a run that goes on must keep: the formats of training and of the dev scores."""
     return training if training == dev else f"{training} with dev scores in {dev}"
+
+
+def reading(loss: Tensor, step: int) -> Callable[[], float]:
+    """Return what reads the value of a loss, as ``finite`` does.
+
+    On a GPU it is read once the whole step has been handed over: it is known when the forward pass is done, while
+    the GPU still has the backward pass to do, so that it never waits for the host.
+    """
+    if loss.device.type != "cuda":
+        value = finite(loss, step)
+        return lambda: value
+    copy = torch.empty((), dtype=loss.dtype, pin_memory=True)
+    copy.copy_(loss.detach(), non_blocking=True)
+    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    done.record()
+
+    def read() -> float:
+        done.synchronize()
+        return finite(copy, step)
+
+    return read
 
 
 def finite(loss: Tensor, step: int) -> float:

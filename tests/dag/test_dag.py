@@ -173,9 +173,11 @@ def test_every_rule_says_what_it_does() -> None:
 
 def test_threads_are_those_of_the_scale_whatever_the_cores() -> None:
     """They decide the last bits of numbers; `{threads}` would be at most `--cores`."""
-    for name in ("train", "score"):
+    # Each of the processes that train a run together computes with so many.
+    together = "threads: lambda wildcards: PLAN.scale.threads * JOBS.processes(wildcards.run)\n"
+    for name, threads in {"train": together, "score": "threads: PLAN.scale.threads\n"}.items():
         body = rule_bodies()[name]
-        assert "threads: PLAN.scale.threads" in body
+        assert threads in body
         assert "{threads}" not in body
 
 
@@ -202,9 +204,8 @@ def test_profiles_repeat_what_a_replaced_default_would_lose() -> None:
         assert profile["ignore-incomplete"] is True, path
         assert profile["nolock"] is True, path
         assert "reason" in profile["quiet"], path
-        if path.parent.name not in ("default", "local-gpu"):
-            # The counter is global: set in a cluster profile it would throttle all submissions.
-            assert not any(str(r).startswith("gpu") for r in profile.get("resources", [])), path
+        # The counter is global: set in a cluster profile it would throttle all submissions, in another all machines.
+        assert not any(str(r).startswith("gpu") for r in profile.get("resources", [])), path
 
 
 # --------------------------------------------------------------------------------------------- where and when it starts

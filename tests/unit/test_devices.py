@@ -1,10 +1,8 @@
-"""Borrowing GPUs, with names instead of hardware; threads."""
+"""The device of a process, with names instead of hardware; threads."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,57 +10,54 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sembench.encoders import devices
-from sembench.encoders.devices import lent_device, pick_device, use_threads
-
-CODE = (
-    "import sys; from pathlib import Path; from sembench.encoders.devices import lent_device\n"
-    "print(lent_device(['one', 'two'], Path(sys.argv[1])), flush=True); sys.stdin.read()\n"
-)
+from sembench.encoders.devices import pick_device, use_threads
 
 
-@pytest.fixture(autouse=True)
-def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_held", [])
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """Names of the visible GPUs, to be filled."""
+    names: list[str] = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: bool(names))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: len(names))
+    monkeypatch.setattr("torch.cuda.set_device", lambda device: None)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(devices, "_gpu_name", lambda index: names[index])
+    pick_device.cache_clear()
+    yield names
+    pick_device.cache_clear()
 
 
-def test_no_gpu_and_one_gpu_need_no_lock(tmp_path: Path) -> None:
-    assert lent_device([], tmp_path) == torch.device("cpu")
-    assert lent_device(["one"], tmp_path) == torch.device("cuda:0")
+def test_no_gpu_and_one_gpu_need_no_lock(cards: list[str], tmp_path: Path) -> None:
+    assert pick_device() == torch.device("cpu")
+    pick_device.cache_clear()
+    cards.append("one")
+    assert pick_device() == torch.device("cuda:0")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_call_takes_the_next_free_gpu_and_then_shares(tmp_path: Path) -> None:
-    names = ["one", "two", "three"]
-    assert [lent_device(names, tmp_path).index for _ in names] == [0, 1, 2]
-    assert lent_device(names, tmp_path).index == os.getpid() % 3
-    # Another process may see fewer, under other numbers.
-    devices._held.pop(1).release()
-    assert lent_device(["three", "two"], tmp_path) == torch.device("cuda:1")
+def test_a_process_keeps_its_device(cards: list[str], tmp_path: Path) -> None:
+    cards += ["one", "two"]
+    assert pick_device() == pick_device() == torch.device("cuda:0")
+    assert any("one" in path.name for path in tmp_path.iterdir())
 
 
-def test_a_gpu_is_ours_until_the_process_ends(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CODE, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "cuda:0\n"
-        assert lent_device(["one", "two"], tmp_path) == torch.device("cuda:1")
-        other.kill()
-    assert lent_device(["one", "two"], tmp_path) == torch.device("cuda:0")
+def test_a_process_among_several_takes_the_card_of_its_number(
+    cards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards += ["one", "two"]
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert pick_device() == torch.device("cuda:1")
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    chosen: list[torch.device] = []
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    monkeypatch.setattr("torch.cuda.set_device", chosen.append)
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(devices, "_gpu_name", str)
-    pick_device.cache_clear()
-    try:
-        assert pick_device() == pick_device() == torch.device("cuda:0")
-        assert chosen == [torch.device("cuda:0")]
-    finally:
-        pick_device.cache_clear()
+def test_processes_see_the_cards_that_are_lent_to_them(
+    cards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert devices.lent_environment(2) == {}
+    cards += ["one", "two", "three"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-8c,7")
+    assert pick_device() == torch.device("cuda:0")
+    assert devices.lent_environment(2) == {"CUDA_VISIBLE_DEVICES": "GPU-8c,7"}
 
 
 def test_threads_are_as_many_as_asked_for_in_every_library() -> None:

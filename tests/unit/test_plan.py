@@ -282,22 +282,22 @@ def test_an_entry_with_braces_is_a_variant_for_every_encoder(registry_copy: Path
     edit(
         registry_copy,
         "families.yaml",
-        lambda v: v.update(tiny={"title": "Tiny", "unsup": "tiny_unsup", "sup": "tiny_sup"}),
+        lambda v: v.update(mini={"title": "Mini", "unsup": "mini_unsup", "sup": "mini_sup"}),
     )
     bases = {
-        f"tiny_{kind}": {"extends": f"{kind}_simcse_distilbert", "backbone": "bert_tiny"} for kind in ("unsup", "sup")
+        f"mini_{kind}": {"extends": f"{kind}_simcse_distilbert", "backbone": "bert_tiny"} for kind in ("unsup", "sup")
     }
     edit(registry_copy, "variants.yaml", lambda v: v.update(bases))
     plan = Plan("demo", root=registry_copy)
-    names = {name.replace("_tiny_", "_distilbert_") for name in plan.registry.variants if "_tiny_" in name}
+    names = {name.replace("_mini_", "_distilbert_") for name in plan.registry.variants if "_mini_" in name}
     assert len(names) > 40 and names < set(plan.registry.variants)
-    assert plan.registry.lineage("augmented_tiny_delete_one_two")[-4:] == (
-        *("tiny_unsup", "augmented_tiny", "augmented_tiny_delete_one", "augmented_tiny_delete_one_two"),
+    assert plan.registry.lineage("augmented_mini_delete_one_two")[-4:] == (
+        *("mini_unsup", "augmented_mini", "augmented_mini_delete_one", "augmented_mini_delete_one_two"),
     )
-    run = plan.runs_of("augmented_tiny_delete_one_two")[0]
+    run = plan.runs_of("augmented_mini_delete_one_two")[0]
     assert (run.backbone, run.data.name if run.data else "") == ("bert_tiny", "enwiki_delete_one")
     summary = plan.resolved(run.variant).variant.summary
-    assert summary == "Tiny on sentences and copies without one word, two encoders"
+    assert summary == "Mini on sentences and copies without one word, two encoders"
 
 
 def test_what_a_scale_is_too_small_for_is_built_by_name_alone(registry_copy: Path) -> None:

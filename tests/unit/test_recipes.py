@@ -128,7 +128,9 @@ def test_a_recipe_is_the_papers(full: Plan, variant: str) -> None:
     assert run.backbone == next(backbone for name, backbone in BACKBONES.items() if name in variant)
 
 
-@pytest.mark.parametrize("view", [*(f"table_{name}" for name in ("1", "2", "3", "4", "6", "7", "d1", "d2", "e1")), "figure_2"])
+@pytest.mark.parametrize(
+    "view", [*(f"table_{name}" for name in ("1", "2", "3", "4", "6", "7", "d1", "d2", "e1")), "figure_2"]
+)
 def test_every_trained_row_is_compared_above(full: Plan, view: str) -> None:
     needs = full.view(f"simcse_{view}").needs
     trained = {
@@ -165,9 +167,7 @@ OWN: dict[str, dict[str, Any]] = {
 SAMPLES = {name for name in EXPECTED if name.endswith("_sample")}
 # An auxiliary MLM loss needs a head that DistilBERT's file does not have; BERT-tiny has these rows.
 ON_BERT = [
-    name
-    for name in EXPECTED
-    if "bert_base" in name and "roberta" not in name and not EXPECTED[name].get("mlm_weight")
+    name for name in EXPECTED if "bert_base" in name and "roberta" not in name and not EXPECTED[name].get("mlm_weight")
 ]
 
 
