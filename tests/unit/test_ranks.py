@@ -23,7 +23,7 @@ from sembench.training.checkpoint import Checkpoint
 from sembench.training.launch import launch
 from tests.conftest import ROOT, environment
 from tests.unit import ranks_worker
-from tests.unit.test_training import DUAL, KINDS, dev, examples
+from tests.unit.test_training import KINDS, OPTIONS, dev, examples
 
 __all__ = ["dev"]  # a fixture
 Found = dict[str, Any]
@@ -32,7 +32,7 @@ BATCH = list(range(7))
 
 
 def objective(kind: str) -> dict[str, Any]:
-    return {"kind": "supervised", "encoders": "two"} if kind == DUAL else {"kind": kind}
+    return OPTIONS.get(kind, {"kind": kind})
 
 
 def recipe(**more: Any) -> Recipe:

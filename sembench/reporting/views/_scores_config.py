@@ -31,6 +31,7 @@ class Column(Where):
     mean_of: list[str] = []
     gain_of: str | None = None
     scales: list[str] = Field([], description="only at these scales; none: at all")
+    shown: bool = Field(True, description="false: only a part of means and gains")
     missing: str = Field("", description="why no cell of it can be measured")
 
     @model_validator(mode="after")

@@ -23,7 +23,7 @@ class Grid:
         """Plan the grid; ``scores`` are needed only to look into cells."""
         self.config, self.plan, self._scores = config, plan, scores
         self.rows = [(heading, row) for heading, row in rows_of(config) if plan.shown(row.scales)]
-        self.columns = [column for column in config.columns if plan.shown(column.scales)]
+        self.columns = [column for column in config.columns if column.shown and plan.shown(column.scales)]
         self.by_key = {column.key: column for column in config.columns}
         self._rows = {row.key: row for _, row in self.rows}
         self._found: dict[tuple[str, str], Scored] = {}
