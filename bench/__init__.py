@@ -1,0 +1,5 @@
+import os
+
+from sembench.core.threads import waiting
+
+os.environ.update(waiting(os.environ))

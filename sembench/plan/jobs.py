@@ -12,6 +12,7 @@ from pathlib import Path
 from sembench.core.artifact import RECORD, Artifact, check_origins
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
+from sembench.core.threads import waiting
 from sembench.plan.code import views_digest
 from sembench.plan.config import PAPERS
 from sembench.plan.graph import Plan
@@ -53,10 +54,11 @@ class Jobs:
     def environment(self) -> dict[str, str]:
         """Variables of all jobs: their plan, the interpreter that runs the workflow, and nothing from the hub.
 
-        Run by hand without them, a job's command takes config.yaml as it is.
+        Threads that wait give their cores away. Run by hand without them, a job's command takes config.yaml as it is.
         """
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        return {**self.plan.environment(), "PATH": path, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        own = {"PATH": path, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        return {**self.plan.environment(), **waiting(os.environ), **own}
 
     @property
     def datasets(self) -> list[Artifact]:

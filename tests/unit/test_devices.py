@@ -9,8 +9,12 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from sembench.core.threads import waiting
 from sembench.encoders import devices
 from sembench.encoders.devices import pick_device, use_threads
+from sembench.plan import Plan
+from sembench.plan.jobs import Jobs
+from tests.conftest import ROOT
 
 
 @pytest.fixture
@@ -68,3 +72,13 @@ def test_threads_are_as_many_as_asked_for_in_every_library() -> None:
         assert torch.get_num_threads() == 2
         assert {pool["num_threads"] for pool in threadpool_info()} == {2}
     torch.set_num_threads(before)
+
+
+def test_waiting_threads_give_their_core_away_unless_somebody_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waiting({}) == {"OMP_WAIT_POLICY": "passive"}
+    assert waiting({"OMP_WAIT_POLICY": "active"}) == waiting({"GOMP_SPINCOUNT": "1000"}) == {}
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    assert Jobs(Plan("smoke", root=ROOT)).environment["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert "OMP_WAIT_POLICY" not in Jobs(Plan("smoke", root=ROOT)).environment
