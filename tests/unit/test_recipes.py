@@ -214,3 +214,12 @@ def test_every_row_of_the_paper_is_on_a_laptop_too(full: Plan, small: Plan, tabl
         return {name for place in grid.places() if (name := str(place.variant)) and on in name}
 
     assert trained(small, "distilbert") == {on_distilbert(name) for name in trained(full, "bert_base") - SAMPLES}
+
+
+def test_table_d2_shows_the_mean_over_seven_tasks_and_not_the_tasks(full: Plan) -> None:
+    view = full.view("simcse_table_d2")
+    grid = Grid(view.entry.chosen.config, full)
+    assert [column.key for column in grid.columns] == ["stsb", "transfer"]
+    scored = {(key.suite, key.task) for key in view.needs.scores}
+    tasks = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+    assert scored == {("sts", "stsb"), *(("transfer_fast", task) for task in tasks)}

@@ -59,6 +59,7 @@ SUITES: dict[str, dict[str, Any]] = {
     "srsd": {"srsd": {"leak_free": [], "paper_like": []}, "analogy_choice": {"test": []}},
     "transfer": {name: {"dev": [], "test": []} for name in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")},
 }
+SUITES["transfer_fast"] = SUITES["transfer"]
 GIVEN = {
     "sts": (("spearman", "pearson"), (), ("all", "mean", "wmean", "subset")),
     "geometry": (("alignment", "uniformity"), (), ("all",)),
@@ -70,6 +71,7 @@ GIVEN = {
     ),
     "transfer": (("accuracy", "f1", "majority"), (), ("all",)),
 }
+GIVEN["transfer_fast"] = GIVEN["transfer"]
 READOUTS = {
     name: SimpleNamespace(title=title, summary=f"what {name} is")
     for name, title in {
