@@ -198,9 +198,23 @@ def test_on_a_laptop_a_recipe_is_the_papers_but_for_what_a_laptop_needs(full: Pl
     assert ours.data.name == SMALL.get(theirs.data.name, theirs.data.name)
 
 
+@pytest.mark.parametrize("variant", [name for name in ON_BERT if name not in SAMPLES])
+def test_on_bert_tiny_a_recipe_is_the_papers_as_well(full: Plan, small: Plan, variant: str) -> None:
+    """BERT-tiny trains for 100 steps of 64 rows at one rate and dev score, and reads out where BERT does."""
+    theirs, ours = full.runs_of(variant)[0], small.runs_of(variant.replace("bert_base", "bert_tiny"))[0]
+    assert theirs.training and theirs.data and ours.training and ours.data
+    changed = {"batch_size": 64, "learning_rate": 3e-4, "max_steps": 100, "rows": None, "eval_precision": "auto"}
+    changed |= {"precision": "auto", "eval_every": 10 if variant in TRAJECTORIES else 25}
+    assert ours.training.values == {**theirs.training.values, **changed}
+    assert ours.backbone == "bert_tiny"
+    assert ours.data.name == SMALL.get(theirs.data.name, theirs.data.name)
+
+
 def test_figure_2_shows_the_same_trainings_on_a_laptop(full: Plan, small: Plan) -> None:
-    drawn = [[plan.run(run).variant for run in plan.view("simcse_figure_2").needs.runs] for plan in (full, small)]
+    demo = Plan("demo", root=ROOT, seeds=[42])
+    drawn = [[plan.run(run).variant for run in plan.view("simcse_figure_2").needs.runs] for plan in (full, demo, small)]
     assert drawn[1] == [on_distilbert(name) for name in drawn[0]]
+    assert drawn[2] == [name.replace("bert_base", "bert_tiny") for name in drawn[0]]
     assert set(drawn[0]) == set(TRAJECTORIES)
 
 

@@ -171,8 +171,8 @@ MISTAKES = {
     ),
     "a start": (
         "variants.yaml",
-        lambda v: v["analogy_on_simcse_bert"].update(start="unsup_simcse_bert"),
-        r"variant 'unsup_simcse_bert' is not in the registry; did you mean 'unsup_simcse_bert_base'",
+        lambda v: v["analogy_on_simcse_bert"].update(start="unsup_simcse_bert_bas"),
+        r"variant 'unsup_simcse_bert_bas' is not in the registry; did you mean 'unsup_simcse_bert_base'",
     ),
     "an untrained start": (
         "variants.yaml",

@@ -725,20 +725,24 @@ def test_table_6_has_read_outs_by_row_and_trainings_by_column(full: FakePlan, sm
         *((f"{kind}_simcse_distilbert_no_mlp", "cls") for kind in ("unsup", "sup")),
         ("unsup_simcse_distilbert_first_last_baseline", "first_last"),
         ("sup_simcse_distilbert_first_last", "first_last"),
+        *((f"{kind}_simcse_bert_tiny", at) for kind in ("unsup", "sup") for at in ("cls", "cls_mlp")),
+        *((f"{kind}_simcse_bert_tiny_no_mlp", "cls") for kind in ("unsup", "sup")),
+        *((f"{kind}_simcse_bert_tiny_first_last", "embed_last") for kind in ("unsup", "sup")),
     }
 
 
 def test_laptops_see_the_ablations_beside_the_papers_numbers(small: FakePlan):
-    """One row: BERT cannot be had and shows what the paper prints, DistilBERT is measured."""
-    assert rows_shown(small, "simcse_table_2")["Unsupervised SimCSE"] == ["– (82.5)", "– (80.7)", "failed", "failed"]
+    """One row: BERT cannot be had and shows what the paper prints, DistilBERT and BERT-tiny are measured."""
+    shown = rows_shown(small, "simcse_table_2")["Unsupervised SimCSE"]
+    assert shown == ["– (82.5)", "– (80.7)", *["failed"] * 4]
     shown = [cell for cell in built(small, "simcse_table_1") if cell.row in ("none", "crop_10")]
     assert [(cell.column, cell.status, cell.paper_value) for cell in shown] == [
-        *(("stsb", "missing", 82.5), ("distilbert", "failed", None)),
-        *(("stsb", "missing", 77.8), ("distilbert", "failed", None)),
+        *(("stsb", "missing", 82.5), ("distilbert", "failed", None), ("bert_tiny", "failed", None)),
+        *(("stsb", "missing", 77.8), ("distilbert", "failed", None), ("bert_tiny", "failed", None)),
     ]
     assert {run.split(".")[0] for cell in shown for run in cell.runs} == {
-        "unsup_simcse_distilbert_baseline",
-        "augmented_distilbert_crop_10",
+        *("unsup_simcse_distilbert_baseline", "augmented_distilbert_crop_10"),
+        *("unsup_simcse_bert_tiny", "augmented_bert_tiny_crop_10"),
     }
 
 
@@ -1059,8 +1063,8 @@ def test_trajectories_lead_from_the_untouched_encoder_in_the_direction_of_traini
     key = "simcse_figure_2"
     start = {"step": 0, "alignment": 0.2, "uniformity": -1.0, "dev": 0.29}
     paths = {
-        "unsup_simcse_distilbert_trajectory": [(0.25, -2.0), (0.24, -2.5)],
-        "unsup_simcse_distilbert_fixed_trajectory": [(0.4, -2.25)],
+        "unsup_simcse_bert_tiny_trajectory": [(0.25, -2.0), (0.24, -2.5)],
+        "unsup_simcse_bert_tiny_fixed_trajectory": [(0.4, -2.25)],
     }
     for variant, path in paths.items():
         run = small.runs_of(variant)[0]
@@ -1092,7 +1096,7 @@ def test_trajectories_lead_from_the_untouched_encoder_in_the_direction_of_traini
     ],
 )
 def test_a_long_trajectory_has_few_arrows_evenly_by_its_length(small: FakePlan, moves: list[int], expected: list[int]):
-    run = small.runs_of("unsup_simcse_distilbert_trajectory")[0]
+    run = small.runs_of("unsup_simcse_bert_tiny_trajectory")[0]
     way = np.cumsum([0, *moves])
     curve = [{"step": 10 * i, "alignment": 0.2, "uniformity": -float(x)} for i, x in enumerate(way)]
     write_json(small.root / run.artifact.folder / "run.json", {"run": run.id, "curve": curve})
@@ -1482,7 +1486,7 @@ def test_paper_values_name_rows_and_columns_that_there_are(row: str, column: str
             "variant: analogy_bret,",
             "variant 'analogy_bret' .* 'analogy_bert'",
         ),
-        ("simcse_figure_2", "scales: [demo, small]", "scales: [demo, smal]", "scale 'smal' .* did you mean 'small'"),
+        ("simcse_figure_2", "scales: [small]", "scales: [smal]", "scale 'smal' .* did you mean 'small'"),
     ],
 )
 def test_references_of_a_figure_are_checked(small: FakePlan, key: str, old: str, new: str, message: str):
