@@ -44,6 +44,7 @@ def gpus(number):
 wildcard_constraints:
     run=r"[a-z0-9_]+\.s\d+\.[0-9a-f]{8}",
     batch=r"[a-z0-9_+]+",
+    shard=r"\d+-of-\d+",
 
 
 def unless_made(files, artifact):
@@ -53,6 +54,16 @@ def unless_made(files, artifact):
     inputs that are made anew.
     """
     return ancient(files) if (PLAN.root / artifact.record).is_file() else files
+
+
+def shard_inputs(name):
+    """Input function of the shards of a data set."""
+    return lambda wildcards: checked(
+        lambda: unless_made(
+            JOBS.made_inputs(PLAN.shard(name, wildcards.shard)),
+            PLAN.shard(name, wildcards.shard),
+        )
+    )
 
 
 def scores_for(view):

@@ -1,31 +1,56 @@
 # Data sets made here: sentences, NLI triplets, sentence relations from word analogies. One rule for each entry of
 # registry/made.yaml. Inputs: fetched sets and others made here. Outputs: results/data/made/<name>.<key>. Some are also
-# copied to results/<scale>/<publish>, where people find them. A set that an encoder takes part in is work for a GPU.
+# copied to results/<scale>/<publish>, where people find them. A set that an encoder takes part in is work for a GPU;
+# what is made from a dump is found in shards, where the scale has more than one (results/data/shards, removed in the end).
 
 
 for artifact in JOBS.made:
 
     encodes = any(each.kind == "backbone" for each in artifact.inputs)
+    shards = PLAN.shards(artifact.name)
+
+    if shards:
+
+        rule:
+            name:
+                f"shard_{artifact.name}"
+            input:
+                shard_inputs(artifact.name),
+            output:
+                temp(JOBS.shard_files(artifact)),
+            log:
+                f"results/data/logs/make_{artifact.name}.{{shard}}.log",
+            benchmark:
+                f"results/data/benchmarks/make_{artifact.name}.{{shard}}.jsonl"
+            threads: 1
+            resources:
+                mem_mb=4000,
+                runtime=120,
+            params:
+                name=artifact.name,
+            message:
+                f"making {artifact.name}, shard {{wildcards.shard}}"
+            shell:
+                "python workflow_scripts/make_data.py {params.name:q} --shard {wildcards.shard:q} 2>&1 | tee -i {log:q}"
 
     rule:
         name:
             f"make_{artifact.name}"
         input:
-            unless_made(
-                [path for each in artifact.inputs for path in each.paths], artifact
-            ),
+            unless_made(JOBS.made_inputs(artifact), artifact),
         output:
             artifact.paths,
         log:
             f"results/data/logs/make_{artifact.name}.log",
         benchmark:
             f"results/data/benchmarks/make_{artifact.name}.jsonl"
-        localrule: not encodes
+        localrule: not (encodes or shards)
         threads: PLAN.scale.threads if encodes else 1
         resources:
             gpu=int(encodes),
-            mem_mb=8000 if encodes else 4000,
-            runtime=240 if encodes else 60,
+            # Joining holds a digest of every row: 100 bytes in memory, and all of Wikipedia may have 10^8 rows.
+            mem_mb=24000 if shards else 8000 if encodes else 4000,
+            runtime=240 if encodes or shards else 60,
         params:
             name=artifact.name,
         message:

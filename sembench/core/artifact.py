@@ -25,7 +25,7 @@ from sembench.core.files import sha256_of, sweep_temporaries, write_json
 from sembench.core.locks import locked
 
 RECORD = "made.json"
-Kind = Literal["dataset", "made", "backbone", "run", "fit", "scores"]
+Kind = Literal["dataset", "shard", "made", "backbone", "run", "fit", "scores"]
 # Content of what this process opened, by path of the record: a training reads its data hours before it is sealed.
 _OPENED: dict[Path, str] = {}
 _LIBRARIES = ("sembench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pandas")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,18 +44,24 @@ def write_table(frame: DataFrame, path: Path) -> None:
         frame.to_csv(temporary, sep="\t" if path.suffix == ".tsv" else ",", index=False)
 
 
-def write_rows(rows: Iterable[Sequence[str]], path: Path, columns: Sequence[str]) -> int:
+def write_rows(rows: Iterable[Sequence[str]], path: Path, columns: Sequence[str], *, empty: bool = False) -> int:
     """Write rows of text atomically as parquet, in pieces: there may be more of them than memory should hold.
 
+    Args:
+        rows: of any number.
+        path: the parquet file.
+        columns: their names.
+        empty: whether to write a file without a row where there is none.
+
     Returns:
-        The number of rows. With none, no file is written, and one that was there before stays.
+        The number of rows. With none, and not ``empty``, no file is written, and one that was there before stays.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     schema = pa.schema([(column, pa.string()) for column in columns])
     waiting, written = iter(rows), 0
-    if not (piece := list(itertools.islice(waiting, _ROWS_AT_ONCE))):
+    if not (piece := list(itertools.islice(waiting, _ROWS_AT_ONCE))) and not empty:
         return 0
     with atomic_path(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
         while piece:
@@ -63,3 +69,12 @@ def write_rows(rows: Iterable[Sequence[str]], path: Path, columns: Sequence[str]
             written += len(piece)
             piece = list(itertools.islice(waiting, _ROWS_AT_ONCE))
     return written
+
+
+def iter_rows(path: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the rows that ``write_rows`` wrote, in pieces."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        for piece in file.iter_batches(_ROWS_AT_ONCE):
+            yield from zip(*(column.to_pylist() for column in piece.columns), strict=True)

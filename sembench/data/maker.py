@@ -29,7 +29,7 @@ class Maker:
         files: what it writes, relative to its folder.
         examples: the one of ``files`` that is a frame of examples (parquet); empty: none is.
         columns: columns of that frame, in order.
-        local: quick enough for the machine that submits jobs.
+        sharded: several jobs may share its work (see ``sembench.data.shards``).
     """
 
     class Config(Strict):
@@ -42,7 +42,7 @@ class Maker:
     files: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[str] = ""
     columns: ClassVar[tuple[str, ...]] = ()
-    local: ClassVar[bool] = True
+    sharded: ClassVar[bool] = False
 
     @classmethod
     def reads(cls, config: Any) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from sembench.core.artifact import Artifact, Kind
 from sembench.core.canonical import canonical_json, digest
 from sembench.core.errors import unknown
 from sembench.plan.artefacts import Artefacts
+from sembench.plan.layout import SHARD_ROWS, SHARDS
 from sembench.plan.needs import Needs, ScoreKey
 from sembench.registry import load_registry, project_root
 from sembench.registry.load import ViewEntry, read_yaml
@@ -134,6 +135,39 @@ class Plan(Artefacts):
         else:
             views = {key: self.view(key) for key in name.split("+")}
         return tuple(dict.fromkeys(key for view in views.values() for key in view.needs.scores))
+
+    @functools.cache  # noqa: B019
+    def shards(self, name: str) -> tuple[Artifact, ...]:
+        """Return what jobs of their own find of a data set made here; none: it is made in one go.
+
+        Their number is part of no key but their own: it decides nothing of the data set.
+        """
+        of = self.scale.shards if self.maker(name).plugin.sharded else 1
+        made = self.made(name)
+        if of == 1:
+            return ()
+        return tuple(
+            Artifact(
+                "shard",
+                f"{name}, {number} of {of}",
+                {**made.params, "shard": [number, of]},
+                made.inputs,
+                SHARDS / made.folder.name / f"{number}-of-{of}",
+                (SHARD_ROWS,),
+            )
+            for number in range(1, of + 1)
+        )
+
+    def shard(self, name: str, place: str) -> Artifact:
+        """Return a shard of a data set by its place among all, such as ``3-of-64``.
+
+        Raises:
+            SembenchError: an unknown data set, or no shard of it at this scale.
+        """
+        found = {shard.folder.name: shard for shard in self.shards(name)}
+        if place not in found:
+            raise unknown("shard", place, found, f"those of data set '{name}' at scale '{self.name}'")
+        return found[place]
 
     def unscored(self, keys: Iterable[ScoreKey]) -> list[ScoreKey]:
         """Return the scores that are not there yet."""

@@ -16,7 +16,7 @@ from sembench.core.threads import waiting
 from sembench.plan.code import views_digest
 from sembench.plan.config import PAPERS
 from sembench.plan.graph import Plan
-from sembench.plan.layout import RUN_FILES
+from sembench.plan.layout import RUN_FILES, SHARD_ROWS, SHARDS
 from sembench.plan.needs import ScoreKey
 
 # A batch is called after the views that a command names, up to so many; with more of them it is ``all``, since its name
@@ -69,6 +69,16 @@ class Jobs:
     def made(self) -> list[Artifact]:
         """All data sets that could be made at this scale."""
         return [self.plan.made(name) for name in self.plan.registry.made if not self.plan.data_missing(name)]
+
+    def made_inputs(self, artifact: Artifact) -> list[Path]:
+        """Return the files that a data set, or a shard of one, is made from; shards are needed only until it is."""
+        is_there = artifact.kind == "shard" or (self.plan.root / artifact.record).is_file()
+        shards = () if is_there else self.plan.shards(artifact.name)
+        return [path for each in (*artifact.inputs, *shards) for path in each.paths]
+
+    def shard_files(self, artifact: Artifact) -> list[str]:
+        """Return the files of a shard of a data set, with the wildcard ``shard``."""
+        return [str(SHARDS / artifact.folder.name / "{shard}" / name) for name in (SHARD_ROWS, RECORD)]
 
     @property
     def backbones(self) -> list[Artifact]:

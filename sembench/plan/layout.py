@@ -7,6 +7,8 @@ from pathlib import Path
 RESULTS = Path("results")
 DATA = RESULTS / "data"
 SETS, MADE, BACKBONES = DATA / "sets", DATA / "made", DATA / "backbones"
+# What jobs that share the work on a data set found of it; its folder is named as that of the set.
+SHARDS, SHARD_ROWS = DATA / "shards", "rows.parquet"
 # Files of a transformer's model folder. All of them are always written, so that every one can be declared:
 # heads.safetensors holds no tensor where there is no head.
 ENTRY = "encoder.json"

@@ -304,7 +304,7 @@ TAKEN = {
     "score",
     "collect_scores",
 }
-TAKEN_PREFIXES = ("fetch_", "make_", "publish_", "build_backbone_")
+TAKEN_PREFIXES = ("fetch_", "make_", "shard_", "publish_", "build_backbone_")
 
 
 def _views(registry: Path, rowsets: Mapping[str, Any]) -> dict[str, ViewEntry]:

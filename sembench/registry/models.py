@@ -323,4 +323,5 @@ class Scale(Strict):
     substitutes: dict[str, str] = Field({}, description="data set or backbone -> the one used instead")
     fallbacks: dict[str, str] = Field({}, description="data set -> the one used where the first cannot be had")
     score_precision: Literal["fp32", "bf16", "auto"] = "fp32"
+    shards: int = Field(1, gt=0, le=1000, description="jobs that share the work on a dump; they decide nothing of it")
     threads: int = Field(2, gt=0, description="of each training and scoring; they decide the last bits of numbers")

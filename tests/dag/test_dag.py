@@ -16,6 +16,8 @@ import yaml
 
 from sembench.core.artifact import opened
 from sembench.core.errors import SembenchError
+from sembench.data.build import make_dataset, make_shard
+from sembench.evaluation.job import ensure
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
 from sembench.registry import load_registry
@@ -246,6 +248,27 @@ def test_the_workflow_runs_in_its_folder_alone(tmp_path: Path) -> None:
     result = run_snakemake(tmp_path, "-n", "--cores", "1", "-s", str(ROOT / "Snakefile"))
     assert result.returncode == 1
     assert f"the workflow runs in the project's folder alone; first: cd {ROOT}" in result.stdout + result.stderr
+
+
+@pytest.mark.workflow
+def test_a_dump_is_worked_off_in_shards_of_which_a_finished_one_stays(project: Path) -> None:
+    """As after a kill: of two shards one is there. The joined set is that of a single job, under the same name."""
+    edit(project, "scales.yaml", lambda v: v["smoke"].update(shards=2))
+    plan = Plan("smoke", root=project)
+    made, [first, second] = plan.made("wiki_next_sentence"), plan.shards("wiki_next_sentence")
+    for each in made.inputs:
+        ensure(plan, each, print)
+    make_shard(plan, made.name, first, print)
+    result = run_snakemake(project, f"make_{made.name}", "--cores", "2", *SMOKE)
+    assert result.returncode == 0, result.stderr[-3000:]
+    run = re.findall(r"^(\w+) +1$", result.stderr, flags=re.MULTILINE)
+    assert sorted(run) == [f"make_{made.name}", f"shard_{made.name}"]
+    assert not [path for path in (*first.paths, *second.paths) if (project / path).exists()]
+    joined = (project / made.folder / made.files[0]).read_bytes()
+    edit(project, "scales.yaml", lambda v: v["smoke"].update(shards=1))
+    (project / made.record).unlink()
+    make_dataset(Plan("smoke", root=project), made.name, print)
+    assert (project / made.folder / made.files[0]).read_bytes() == joined
 
 
 # ------------------------------------------------------------------------------------------ what runs again, what does not

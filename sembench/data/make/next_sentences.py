@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,16 @@ from sembench.data.chance import generator
 from sembench.data.maker import Say
 from sembench.data.pairs import Pair, PairMaker, write_pairs
 from sembench.data.readers.running import Article, read_articles
+from sembench.data.shards import Shard, ShardedMaker
 from sembench.data.wikitext.clean import clean
-from sembench.data.wikitext.dump import dump_files, iter_pages
+from sembench.data.wikitext.dump import can_be_cut, dump_files, iter_pages
 from sembench.data.wikitext.sentences import is_prose, split_sentences
 
 _ARTICLES_BETWEEN_LINES = 50_000
+_PLAIN = ".txt"
 
 
-class NextSentences(PairMaker):
+class NextSentences(PairMaker, ShardedMaker):
     """A row for each sentence that is followed by another, in the order of the text.
 
     Of rows with the same first sentence the first one stays, since templates repeat boilerplate. Which of the next
@@ -41,34 +43,59 @@ class NextSentences(PairMaker):
         seed: int = Field(0, ge=0)
 
     roles = ("text",)
-    # A complete dump is a day's work of one core.
-    local = False
 
     @classmethod
-    def make(cls, config: Config, inputs: Mapping[str, Path], target: Path, root: Path, say: Say) -> dict[str, Any]:
-        """Read all files of the role ``text``, ``.txt`` as plain text and others as dumps, and write the pairs.
+    def rows(
+        cls, config: Config, inputs: Mapping[str, Path], shard: Shard, counts: Counter[str], say: Say
+    ) -> Iterator[Pair]:
+        """Yield the pairs of a shard of the files of the role ``text``: ``.txt`` is plain text, others are dumps.
+
+        Raises:
+            SembenchError: there is no file, or a file is not as it should be.
+        """
+        for path, start, end in shard.ranges(dump_files(inputs["text"]), _can_be_cut, say):
+            for article in _articles(path, start, end):
+                counts["articles"] += 1
+                if counts["articles"] % _ARTICLES_BETWEEN_LINES == 0:
+                    say(f"{counts['articles']} articles read, the last one in {path.name}")
+                yield from _pairs(article, config)
+
+    @classmethod
+    def join(
+        cls,
+        config: Config,
+        inputs: Mapping[str, Path],
+        rows: Iterable[Sequence[str]],
+        counts: Counter[str],
+        target: Path,
+        say: Say,
+    ) -> dict[str, Any]:
+        """Write the pairs whose first sentence does not repeat that of an earlier one.
 
         Returns:
             What ``write_pairs`` says of the rows; ``articles``, and ``duplicates`` that were dropped.
 
         Raises:
-            SembenchError: there is no file, a file is not as it should be, or no two sentences follow each other.
+            SembenchError: no two sentences follow each other.
         """
-        paths = dump_files(inputs["text"])
-        counts: Counter[str] = Counter(articles=0, duplicates=0)
-        articles = (article for path in paths for article in _READERS.get(path.suffix, _dumped)(path))
-        pairs = _distinct(_pairs(articles, config, counts, say), counts)
-        nothing = f"{paths[0]} has no two usable sentences that follow each other; give another text"
-        facts = {**write_pairs(pairs, target / cls.examples, nothing), **counts}
+        nothing = (
+            f"{dump_files(inputs['text'])[0]} has no two usable sentences that follow each other; give another text"
+        )
+        counts["duplicates"] = 0
+        found = write_pairs(_distinct((Pair(*row) for row in rows), counts), target / cls.examples, nothing)
+        facts = {**found, **{name: counts[name] for name in ("articles", "duplicates")}}
         say(", ".join(f"{name} {value}" for name, value in facts.items()))
         return facts
 
 
-def _dumped(path: Path) -> Iterator[Article]:
-    return (Article(page.title, clean(page.text).split("\n")) for page in iter_pages(path))
+def _can_be_cut(path: Path) -> bool:
+    return path.suffix != _PLAIN and can_be_cut(path)
 
 
-_READERS: Mapping[str, Callable[[Path], Iterator[Article]]] = {".txt": read_articles}
+def _articles(path: Path, start: int, end: int) -> Iterator[Article]:
+    if path.suffix == _PLAIN:
+        return read_articles(path)
+    return (Article(page.title, clean(page.text).split("\n")) for page in iter_pages(path, start, end))
 
 
 def runs(paragraph: str) -> Iterator[list[str]]:
@@ -83,15 +110,11 @@ def runs(paragraph: str) -> Iterator[list[str]]:
     yield run
 
 
-def _pairs(articles: Iterable[Article], config: NextSentences.Config, counts: Counter[str], say: Say) -> Iterator[Pair]:
-    for article in articles:
-        counts["articles"] += 1
-        if counts["articles"] % _ARTICLES_BETWEEN_LINES == 0:
-            say(f"{counts['articles']} articles read")
-        sentence = 0
-        for run in (run for paragraph in article.paragraphs for run in runs(paragraph)):
-            yield from _following(run, sentence, article.title, config)
-            sentence += len(run)
+def _pairs(article: Article, config: NextSentences.Config) -> Iterator[Pair]:
+    sentence = 0
+    for run in (run for paragraph in article.paragraphs for run in runs(paragraph)):
+        yield from _following(run, sentence, article.title, config)
+        sentence += len(run)
 
 
 def _following(run: Sequence[str], before: int, title: str, config: NextSentences.Config) -> Iterator[Pair]:
