@@ -102,10 +102,17 @@ def training_of(raw: Mapping[str, Any], where: str) -> Training:
     """Return a recipe with its objective.
 
     Raises:
-        SembenchError: a key that a recipe or its objective does not have, or a value out of range.
+        SembenchError: a key that a recipe or its objective does not have, a value out of range, or a single row where
+            rows are compared.
     """
     recipe = parse(Recipe, raw, where)
     objective = OBJECTIVES.parse(recipe.objective, f"{where}, objective")
+    for key, given in (("batch_size", recipe.batch_size), ("rows", recipe.rows)):
+        if given == 1 and objective.plugin.in_batch_negatives:
+            raise SembenchError(
+                f"{where}: key '{key}': the rows of a batch are each other's negatives for objective "
+                f"'{objective.kind}', so there must be at least 2 (given: 1)"
+            )
     return Training(recipe, objective)
 
 

@@ -192,6 +192,11 @@ def build_task(
     if not len(examples):
         raise SembenchError("there is no example to train on; the data set is empty")
     task = objective.plugin(objective.config, encoder, examples, max_length)
+    if task.rows == 1 and objective.plugin.in_batch_negatives:
+        raise SembenchError(
+            f"there is only one example to train on, but those of a batch are each other's negatives for objective "
+            f"'{objective.kind}'; choose a larger data set"
+        )
     task.own.to(encoder.device)
     encoder.heads.update(task.exported())
     return task

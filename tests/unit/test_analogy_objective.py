@@ -182,6 +182,10 @@ def test_defsent_scores_words_in_full_precision(encoder: TransformerEncoder) -> 
 def test_examples_that_do_not_fit(encoder: TransformerEncoder) -> None:
     with pytest.raises(SembenchError, match="no example to train on"):
         task_of(encoder, pd.DataFrame({"sentence": []}), "contrastive")
+    only = pd.DataFrame({"sentence": ["water."]})
+    with pytest.raises(SembenchError, match="only one example to train on, but those of a batch are each other's neg"):
+        task_of(encoder, only, "contrastive")
+    assert task_of(encoder, pd.DataFrame({"word": ["stone"], "gloss": ["water."]}), "defsent").rows == 1
     with pytest.raises(SembenchError, match="lack the column 'sentence', which objective 'contrastive' reads"):
         task_of(encoder, frame(), "contrastive")
     with pytest.raises(SembenchError, match="DefSent has nothing to predict"):

@@ -11,6 +11,7 @@ from sembench.core.errors import SembenchError
 from sembench.plan import Plan
 from sembench.plan.jobs import Jobs
 from sembench.registry import load_registry
+from sembench.registry.entries import training_of
 from sembench.registry.load import TAKEN, TAKEN_PREFIXES
 from tests.conftest import ROOT, edit
 
@@ -442,6 +443,53 @@ def test_braces_and_formulas_in_a_caption_are_text(registry_copy: Path) -> None:
     edit(registry_copy, "tables/simcse_table_5.yaml", lambda v: v.update(caption=r"SimCSE{base} and $\mathcal{L}$"))
     plan = Plan("demo", root=registry_copy)
     assert len(plan.view_digest("simcse_table_5")) == 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        (
+            "contrastive",
+            {"batch_size": 1},
+            "here: key 'batch_size': the rows of a batch are each other's negatives for",
+        ),
+        (
+            "supervised",
+            {"rows": 1},
+            r"here: key 'rows': the rows .*'supervised', so there must be at least 2 \(given: 1\)",
+        ),
+        ("pairs", {"batch_size": 0}, r"key 'batch_size': Input should be greater than 0 \(given: 0\)"),
+        (
+            "contrastive",
+            {"learning_rate": -1e-5},
+            r"key 'learning_rate': Input should be greater than 0 \(given: -1e-05\)",
+        ),
+        ("contrastive", {"eval_every": 0}, r"key 'eval_every': Input should be greater than 0 \(given: 0\)"),
+        ("contrastive", {"max_length": 2}, r"key 'max_length': Input should be greater than 2 \(given: 2\)"),
+        ("contrastive", {"dropout": 1}, r"key 'dropout': Input should be less than 1 \(given: 1\)"),
+        (
+            "contrastive",
+            {"objective.temperature": 0},
+            r"here, objective: key 'temperature': Input should be greater than 0",
+        ),
+        (
+            "relation",
+            {"objective.temperature": 0},
+            r"here, objective: key 'temperature': Input should be greater than 0",
+        ),
+        ("supervised", {"objective.hard_negative_weight": -1}, r"'hard_negative_weight': .* equal to 0 \(given: -1\)"),
+    ],
+)
+def test_a_recipe_that_can_teach_nothing_is_refused(kind: str, given: dict[str, float], message: str) -> None:
+    recipe: dict[str, object] = {key: value for key, value in given.items() if "." not in key}
+    own = {key.partition(".")[2]: value for key, value in given.items() if "." in key}
+    with pytest.raises(SembenchError, match=message):
+        training_of({**recipe, "objective": {"kind": kind, **own}}, "here")
+
+
+@pytest.mark.parametrize("kind", ["softmax", "defsent", "relation"])
+def test_a_single_row_is_enough_where_rows_are_not_compared(kind: str) -> None:
+    assert training_of({"batch_size": 1, "rows": 1, "objective": {"kind": kind}}, "here").recipe.batch_size == 1
 
 
 @pytest.mark.parametrize("name", ["all", "score", "collect_scores", "fetch_sick", "make_x", "build_backbone_minilm"])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class ContrastObjective(Objective):
     """Base of the objectives whose parameters are a ``HeadConfig`` and whose ``own`` is made by ``own_modules``."""
 
+    in_batch_negatives = True
+
     @abc.abstractmethod
     def sentences(self, batch: Sequence[int]) -> list[Rows]:
         """Return the word pieces of each column's sentences in N rows."""

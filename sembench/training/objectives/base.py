@@ -65,6 +65,8 @@ class Objective(abc.ABC):
         Config: parameters, the keys beside ``kind`` in YAML.
         version: raised whenever runs of this kind come out differently.
         columns: columns of the examples that it reads.
+        in_batch_negatives: the rows of a batch are each other's negatives, so that one alone teaches nothing and two
+            with the same sentence in the first of ``columns`` are false negatives.
         config: the parameters given.
         own: what is trained besides the encoder; may be empty.
         rows: number of examples of an epoch.
@@ -73,6 +75,7 @@ class Objective(abc.ABC):
     Config: ClassVar[type[Strict]]
     version: ClassVar[int] = 1
     columns: ClassVar[tuple[str, ...]]
+    in_batch_negatives: ClassVar[bool] = False
     config: Any
     own: nn.ModuleDict
     rows: int
