@@ -31,6 +31,7 @@ from sembench.training import memory, ranks
 from sembench.training.batches import Keep, encode_places, encode_rows, sampled, step_rows, steps_per_epoch
 from sembench.training.checkpoint import Checkpoint, State, UnusableStateError, Weighted, segment
 from sembench.training.dev import dev_point
+from sembench.training.duplicates import announce_duplicates
 from sembench.training.objectives.base import Encode, Objective, Rows
 from sembench.training.packing import prepare
 from sembench.training.ranks import Gradient
@@ -107,7 +108,8 @@ def _trained(
     ranks.check(recipe.processes)
     torch.manual_seed(seed)
     encoder = load_start(start, objective, recipe.dropout)
-    task = build_task(objective, encoder, sampled(examples, recipe.rows, seed), recipe.max_length)
+    examples = sampled(examples, recipe.rows, seed)
+    task = build_task(objective, encoder, examples, recipe.max_length)
     check_select_by(recipe, encoder)
     precision = resolve_precision(recipe.precision, encoder.device)
     encoder.precision = resolve_precision(recipe.eval_precision, encoder.device)
@@ -124,6 +126,7 @@ def _trained(
         memory.announce(recipe, task, first, encoder, model, precision, progress)
         if state.step == 0:
             state.curve.append({**scored(encoder, recipe.select_by, dev, 0, progress), "loss": None})
+        announce_duplicates(objective, examples, recipe.batch_size, progress)
         model.train()
         for batch in step_rows(task.rows, recipe.batch_size, seed, state.step, steps):
             state.step += 1

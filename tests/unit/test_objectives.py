@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 
 from sembench.core.errors import SembenchError
 from sembench.core.plugin import OBJECTIVES
+from sembench.core.progress import StepProgress
 from sembench.encoders.transformer import TransformerEncoder, load_transformer, read_entry
 from sembench.training.batches import encode_rows, sampled, step_rows, steps_per_epoch
+from sembench.training.duplicates import announce_duplicates, pairs_per_batch
 from sembench.training.losses import hard_negative_info_nce, info_nce, pair_features
 from sembench.training.objectives.base import Objective
 from sembench.training.trainer import build_task, encoding
@@ -373,6 +376,44 @@ def test_an_epoch_shows_every_row_once() -> None:
     assert sorted(i for batch in batches[3:] for i in batch) == list(range(10))
     assert batches[:3] != batches[3:]
     assert steps_per_epoch(10, 4) == 3
+
+
+@pytest.mark.parametrize(
+    ("anchors", "batch", "pairs"),
+    [
+        ("aaabbcd", 3, 4 * 3 * 2 / (7 * 6)),  # 3 pairs of a and 1 of b, of 21; a batch of 3 has 3 of the 21
+        ("aaabbcd", 7, 4),
+        ("aaabbcd", 64, 4),
+        ("aaabbcd", 1, 0),
+        ("abcdefg", 7, 0),
+        ("aaaa", 2, 1),
+        ("a", 2, 0),
+    ],
+)
+def test_repeats_of_a_batch_by_hand_and_over_all_batches(anchors: str, batch: int, pairs: float) -> None:
+    assert pairs_per_batch(pd.Series(list(anchors)), batch) == pytest.approx(pairs)
+    batches = list(itertools.combinations(anchors, min(batch, len(anchors))))
+    found = [sum(a == b for a, b in itertools.combinations(each, 2)) for each in batches]
+    assert sum(found) / len(batches) == pytest.approx(pairs)
+
+
+def test_false_negatives_are_told_where_a_batch_is_expected_to_hold_some(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of ten rows two are equal: one pair of 45, and a batch of 4 has 6 of them, one of 3 but 3, which is 0.07."""
+
+    def told(kind: str, data: pd.DataFrame, batch: int) -> str:
+        announce_duplicates(OBJECTIVES.parse({"kind": kind}, "test"), data, batch, StepProgress("run", 1))
+        return capsys.readouterr().err
+
+    for kind in ("contrastive", "pairs", "supervised"):
+        columns = OBJECTIVES.get(kind).columns
+        data = pd.DataFrame({name: list("aabcdefghi") if name == columns[0] else ["x"] * 10 for name in columns})
+        assert told(kind, data, 4) == (
+            f"run: warning: 10.0% of the rows repeat the '{columns[0]}' of an earlier one, so a batch of 4 holds 0.13 "
+            "pairs of equal ones on average, false negatives of each other; the papers keep them\n"
+        )
+        assert told(kind, data, 3) == told(kind, data.iloc[1:], 9) == ""
+    one = pd.DataFrame({"first": ["a"] * 9, "second": ["b"] * 9, "label": [0] * 9})
+    assert told("softmax", one, 9) == ""
 
 
 def test_a_resumed_order_continues_the_old_one() -> None:

@@ -114,6 +114,17 @@ def assert_same_run(one: Trained, other: Trained) -> None:
 # ----------------------------------------------------------------------------------------------------------- the loop
 
 
+def test_a_training_says_what_repeats_in_its_data_and_keeps_it(
+    bert: Path, dev: Pairs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = examples(8)
+    for seen, repeated in ((False, data), (True, data.assign(sentence=[*data["sentence"][:7], data["sentence"][0]]))):
+        trained = run(bert, dev, data=repeated, max_steps=1)
+        assert trained.rows == 8
+        line = "test: warning: 12.5% of the rows repeat the 'sentence' of an earlier one, so a batch of 8 holds 1 pairs"
+        assert (line in capsys.readouterr().err) is seen
+
+
 def plain_losses(
     folder: Path, sentences: list[str], seed: int, steps: int, batch: int, rate: float, **dropout: float
 ) -> list[float]:
