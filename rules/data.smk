@@ -48,8 +48,8 @@ for artifact in JOBS.made:
         threads: PLAN.scale.threads if encodes else 1
         resources:
             gpu=int(encodes),
-            # Joining holds a digest of every row: 100 bytes in memory, and all of Wikipedia may have 10^8 rows.
-            mem_mb=24000 if shards else 8000 if encodes else 4000,
+            # Joining holds a digest of every row, 100 bytes each; all of English Wikipedia may have 2 * 10^8.
+            mem_mb=32000 if shards else 8000 if encodes else 4000,
             runtime=240 if encodes or shards else 60,
         params:
             name=artifact.name,

@@ -46,13 +46,14 @@ def overlap(first: str, second: str) -> float:
 _WORD = re.compile(r"\w+")
 
 
-def write_pairs(pairs: Iterable[Pair], path: Path, nothing: str) -> dict[str, Any]:
-    """Write pairs as they come, in memory that grows by 12 bytes for each different first sentence.
+def write_pairs(pairs: Iterable[Pair], path: Path, nothing: str, *, distinct: bool = False) -> dict[str, Any]:
+    """Write pairs as they come, in memory that grows by 100 bytes for each different first sentence.
 
     Args:
         pairs: of any number.
         path: the parquet file.
         nothing: what is wrong if there is no pair.
+        distinct: no first sentence repeats, so that none need be remembered.
 
     Returns:
         ``rows``, ``anchors`` (different first sentences), ``duplicate_anchors`` (share of the rows whose first
@@ -62,7 +63,7 @@ def write_pairs(pairs: Iterable[Pair], path: Path, nothing: str) -> dict[str, An
     Raises:
         SembenchError: there is no pair; nothing is written.
     """
-    tally = _Tally()
+    tally = _Tally(distinct)
     if not write_rows(tally.counted(pairs), path, COLUMNS):
         raise SembenchError(nothing)
     return tally.facts
@@ -71,7 +72,8 @@ def write_pairs(pairs: Iterable[Pair], path: Path, nothing: str) -> dict[str, An
 class _Tally:
     """Counts pairs as they go by."""
 
-    def __init__(self) -> None:
+    def __init__(self, distinct: bool) -> None:
+        self.distinct = distinct
         self.rows = 0
         self.overlap = 0.0
         self.anchors: set[bytes] = set()
@@ -80,14 +82,16 @@ class _Tally:
         for pair in pairs:
             self.rows += 1
             self.overlap += overlap(*pair)
-            self.anchors.add(hashlib.blake2b(pair.first.encode(), digest_size=12).digest())
+            if not self.distinct:
+                self.anchors.add(hashlib.blake2b(pair.first.encode(), digest_size=12).digest())
             yield pair
 
     @property
     def facts(self) -> dict[str, Any]:
+        anchors = self.rows if self.distinct else len(self.anchors)
         return {
             "rows": self.rows,
-            "anchors": len(self.anchors),
-            "duplicate_anchors": round(1 - len(self.anchors) / self.rows, 6),
+            "anchors": anchors,
+            "duplicate_anchors": round(1 - anchors / self.rows, 6),
             "overlap": round(self.overlap / self.rows, 4),
         }

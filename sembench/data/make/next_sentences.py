@@ -82,7 +82,8 @@ class NextSentences(PairMaker, ShardedMaker):
             f"{dump_files(inputs['text'])[0]} has no two usable sentences that follow each other; give another text"
         )
         counts["duplicates"] = 0
-        found = write_pairs(_distinct((Pair(*row) for row in rows), counts), target / cls.examples, nothing)
+        pairs = _distinct((Pair(*row) for row in rows), counts)
+        found = write_pairs(pairs, target / cls.examples, nothing, distinct=True)
         facts = {**found, **{name: counts[name] for name in ("articles", "duplicates")}}
         say(", ".join(f"{name} {value}" for name, value in facts.items()))
         return facts
