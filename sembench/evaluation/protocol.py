@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sembench.registry.models import Dataset
+    from sembench.results.resampling import Statistic
 
     Vectors = NDArray[np.float32]
     VectorsOf = Callable[[Sequence[str]], Vectors]  # sentences -> (sentences, width)
@@ -98,6 +99,7 @@ class Protocol(ABC, Generic[C]):
     Config: ClassVar[type[Strict]]
     version: ClassVar[int] = 1
     metrics: ClassVar[tuple[str, ...]]
+    aggregations: ClassVar[tuple[str, ...]] = ()  # of its scores, see ``Score``; none: it does not tell
     readers: ClassVar[tuple[str, ...]] = ()  # formats of the fetched sets that it reads; none: sets made here
 
     def __init__(self, config: C, data: Source) -> None:
@@ -109,6 +111,14 @@ class Protocol(ABC, Generic[C]):
     def reads(cls, config: C) -> tuple[str, ...]:  # noqa: ARG003
         """Return the files of the project, beside the data set, whose content decides the scores."""
         return ()
+
+    @classmethod
+    def statistics(cls) -> Mapping[str, Statistic]:
+        """Return how metrics are computed anew from predictions with the columns ``split`` and ``gold``.
+
+        Only such a metric can be compared between systems; its items must not depend on one another.
+        """
+        return {}
 
     @classmethod
     @abstractmethod

@@ -207,6 +207,17 @@ def test_sts_equals_a_plain_recomputation() -> None:
     }
 
 
+def test_correlations_are_computed_anew_from_predictions() -> None:
+    found = scored(requests(), CountingEncoder())["sts16"]
+    records = {(r["aggregation"], r["metric"]): r["value"] for r in found.records}
+    statistics = found.request.protocol.statistics()
+    assert set(statistics) == {"spearman", "pearson"}
+    once = np.ones((1, len(found.predictions)))
+    for metric, each in statistics.items():
+        values, gold = (found.predictions[name].to_numpy() for name in (each.column, "gold"))
+        assert each.score(values[None], gold, once)[0, 0] == pytest.approx(records["all", metric], abs=1e-12)
+
+
 def test_the_protocol_knows_neither_suite_nor_task() -> None:
     one = request("sts16", STS16, splits={"test": ["kitchen"]})
     other = Request("mean", "another_suite", "another_task", one.protocol)

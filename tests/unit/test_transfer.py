@@ -300,6 +300,10 @@ def test_a_given_dev_split_chooses_and_is_reported_as_dev(tmp_path: Path) -> Non
     }  # fmt: skip
     assert found["test", "accuracy"][0] > 0.9
     assert len(predictions) == 60
+    for metric, each in protocol.statistics().items():
+        values, gold = (np.array([p[name] for p in predictions]) for name in (each.column, "gold"))
+        anew = each.score(values[None], gold, np.ones((1, 60)))[0, 0]
+        assert anew == pytest.approx(found["test", metric][0], abs=1e-4)  # SentEval rounds its accuracy
 
 
 def test_a_task_without_a_test_split_is_nested(tmp_path: Path) -> None:

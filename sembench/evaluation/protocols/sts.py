@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sembench.core.errors import SembenchError
@@ -10,6 +11,7 @@ from sembench.evaluation.protocols._pairs import PairsProtocol, SplitConfig
 
 if TYPE_CHECKING:
     from sembench.evaluation.sts import Floats
+    from sembench.results.resampling import Statistic
 
 
 class Sts(PairsProtocol[SplitConfig]):
@@ -17,6 +19,15 @@ class Sts(PairsProtocol[SplitConfig]):
 
     Config = SplitConfig
     metrics = ("spearman", "pearson")
+    aggregations = ("all", "mean", "wmean", "subset")
+
+    @classmethod
+    def statistics(cls) -> Mapping[str, Statistic]:
+        """Return both correlations, computed from the cosines."""
+        from sembench.results.resampling import Statistic, correlation_tests, pearson, spearman
+
+        scores = {"spearman": spearman, "pearson": pearson}
+        return {name: Statistic("cosine", score, correlation_tests(score)) for name, score in scores.items()}
 
     def score(self, vectors: VectorsOf) -> tuple[list[Score], list[Prediction]]:
         """Return correlations, and for each pair its cosine beside the gold score.

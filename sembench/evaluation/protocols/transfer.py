@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sembench.evaluation.folds import Ints
     from sembench.evaluation.probes import Settings
     from sembench.evaluation.schemes import Choice, Tested
+    from sembench.results.resampling import Statistic
 
 
 class TransferConfig(Strict):
@@ -52,6 +53,7 @@ class Transfer(Protocol[TransferConfig]):
     Config = TransferConfig
     version = 2
     metrics = ("accuracy", "f1", "majority", "l2")
+    aggregations = ("all", "subset")
     readers = ("mr", "cr", "subj", "mpqa", "sst", "trec", "mrpc")
 
     def __init__(self, config: TransferConfig, data: Source) -> None:
@@ -69,6 +71,16 @@ class Transfer(Protocol[TransferConfig]):
     def splits(cls, config: TransferConfig) -> tuple[str, ...]:
         """Return the tested split, and ``dev`` for what cross-validation, or the dev split, gives."""
         return (config.test, "dev")
+
+    @classmethod
+    def statistics(cls) -> Mapping[str, Statistic]:
+        """Return what is computed from the predicted classes of the tested items."""
+        from sembench.results.resampling import Statistic, accuracy, accuracy_tests, f1
+
+        return {
+            "accuracy": Statistic("predicted", accuracy, accuracy_tests),
+            "f1": Statistic("predicted", f1),
+        }
 
     @property
     def sentences(self) -> Iterable[str]:
