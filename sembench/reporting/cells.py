@@ -11,9 +11,12 @@ from sembench.core.lazy import pd
 from sembench.registry.models import MetricUnit, Where
 
 if TYPE_CHECKING:
+    from sembench.plan import PlannedCell
     from sembench.registry.load import PaperValue
+    from sembench.results.comparison import Comparison
 
 Status = Literal["measured", "missing", "failed"]
+ClaimState = Literal["holds", "contradicted", "not shown", "cannot be tested"]
 Verdict = Literal["", "matches", "within seed spread", "above paper", "below paper"]
 CSV_COLUMNS = [
     "table", "row", "row_label", "column", "value", "sd", "n_seeds", "paper_value", "delta", "verdict", "status",
@@ -81,7 +84,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """What the cells say about a claim of the paper; ``holds`` is None when one of the two cells is missing."""
+    """What the cells say about a claim of the paper.
+
+    Attributes:
+        text: the claim.
+        column: label of the column that it is about.
+        better_label: of the row that should be better.
+        worse_label: of the other one.
+        better: value of the one, None where it is missing.
+        worse: of the other.
+        comparison: of both, by items and by seeds; None where there can be none.
+        state: ``holds`` and ``contradicted`` only where the interval of the difference leaves out 0.
+        evidence: the interval and the tests in words, or why there are none.
+        digits: decimals as printed.
+    """
 
     text: str
     column: str
@@ -89,11 +105,17 @@ class ClaimResult:
     worse_label: str
     better: float | None
     worse: float | None
-    difference: float | None
-    holds: bool | None
-    n_seeds: int
-    reason: str
+    comparison: Comparison | None
+    state: ClaimState
+    evidence: str
     digits: int
+
+    @property
+    def difference(self) -> float | None:
+        """What the one is better by; over the seeds that both have where they are compared."""
+        if self.comparison:
+            return self.comparison.difference
+        return self.better - self.worse if self.better is not None and self.worse is not None else None
 
 
 class Records:
@@ -124,6 +146,31 @@ class Records:
                 f"({known[:8]} and {line[2][:8]}); delete the older score file and run again"
             )
         return float(line[0]), int(line[1]), str(line[2]), int(line[3])
+
+
+def looked_up(cell: PlannedCell, where: Where, unit: MetricUnit, records: Records) -> Scored:
+    """Return what was scored for a planned cell at its coordinates.
+
+    Raises:
+        SembenchError: scores with the same coordinates were made from different data.
+    """
+    where = where.model_copy(update={"readout": cell.readout})
+    if cell.missing:
+        return Scored(missing=cell.missing, unit=unit, readout=cell.readout, where=(where,))
+    lines = {run.id: records.find(run.id, cell.readout, where) for run in cell.runs}
+    found = {run: line for run, line in lines.items() if line is not None}
+    first = next(iter(found.values()), (0.0, 0, "", 0))
+    return Scored(
+        values={run: line[0] * unit.times for run, line in found.items()},
+        planned=tuple(lines),
+        seeds={run.id: run.seed if run.trained else None for run in cell.runs},
+        unit=unit,
+        readout=cell.readout,
+        n=first[1],
+        sample_hash=first[2],
+        records=tuple(line[3] for line in found.values()),
+        where=(where,),
+    )
 
 
 def verdict(delta: float | None, sd: float | None, digits: int, tolerance: float) -> Verdict:

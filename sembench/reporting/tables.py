@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sembench.reporting.cells import Cell, Status, Verdict
+from sembench.reporting.cells import Cell, ClaimResult, Status, Verdict
 from sembench.reporting.text import environment, latex_escape, markdown_escape, number, signed
 
 LEGEND = "Ours, with the paper's number in brackets; ± is the sample standard deviation over seeds."
@@ -125,6 +125,13 @@ def ours(cell: Cell) -> str:
         return "failed" if cell.status == "failed" else "–"
     spread = f" ± {number(cell.sd, cell.digits)}" if cell.sd is not None else ""
     return number(cell.value, cell.digits) + spread
+
+
+def claim_text(claim: ClaimResult) -> str:
+    """Return a claim with what the numbers say of it as one sentence."""
+    sides = ((claim.better_label, claim.better), (claim.worse_label, claim.worse))
+    values = ", ".join(f"{label} {number(value, claim.digits)}" for label, value in sides if value is not None)
+    return f"Claim {claim.state}: {claim.text} ({claim.column}{f': {values}' if values else ''}; {claim.evidence})"
 
 
 def printed(cell: Cell, column: str, mark: str) -> Printed:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from sembench.core.errors import SembenchError
+
+T = TypeVar("T")
 
 
 def seed_summary(values: Sequence[float]) -> tuple[float, float | None, int]:
@@ -20,7 +23,7 @@ def seed_summary(values: Sequence[float]) -> tuple[float, float | None, int]:
     return statistics.fmean(values), sd, len(values)
 
 
-def paired(parts: Sequence[Mapping[str, float]], seeds: Mapping[str, int | None]) -> dict[str, tuple[float, ...]]:
+def paired(parts: Sequence[Mapping[str, T]], seeds: Mapping[str, int | None]) -> dict[str, tuple[T, ...]]:
     """Return the values that belong together, by run of the first part that has trained runs.
 
     Runs belong together if they are the same or have the same seed; an untouched encoder, which has no seed, belongs
@@ -39,7 +42,7 @@ def paired(parts: Sequence[Mapping[str, float]], seeds: Mapping[str, int | None]
     }
 
 
-def _partner(part: Mapping[str, float], run: str, seeds: Mapping[str, int | None]) -> float | None:
+def _partner(part: Mapping[str, T], run: str, seeds: Mapping[str, int | None]) -> T | None:
     if run in part:
         return part[run]
     return next((value for other, value in part.items() if seeds[other] in (None, seeds[run])), None)

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import html
 import io
+import itertools
 import json
 import re
 import shutil
@@ -23,20 +24,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
+from scipy.stats import spearmanr
 
 from sembench.core.artifact import Artifact, seal
 from sembench.core.errors import SembenchError
 from sembench.core.files import write_json
 from sembench.core.plugin import VIEWS
+from sembench.evaluation.protocols.sts import Sts
 from sembench.plan.layout import ScaleLayout
 from sembench.plan.needs import Needs, ScoreKey
 from sembench.registry.load import PaperValue, ViewEntry, read_variants, read_yaml, with_rows
 from sembench.registry.models import MetricUnit, Where
-from sembench.reporting import cells, coordinates, drawing, page, render, tables, text
+from sembench.reporting import cells, compared, coordinates, drawing, page, render, tables, text
 from sembench.reporting.views import _scores_config as grid_config
 from sembench.reporting.views import _scores_grid as grid
 from sembench.reporting.views import curves, recipes, scores
 from sembench.results.aggregate import paired, paired_gain
+from sembench.results.comparison import Part, compare
 from tests.conftest import ROOT
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -90,7 +94,8 @@ NOTE = "Small scale: not comparable with the papers."
 def tasks_of(suite: str, _: Any) -> dict[str, Any]:
     """Return the tasks of a suite as the registry does, with a protocol of which only names are known."""
     metrics, subsets, aggregations = GIVEN[suite]
-    plugin = SimpleNamespace(metrics=metrics, subsets=subsets, aggregations=aggregations)
+    statistics = Sts.statistics if suite == "sts" else dict
+    plugin = SimpleNamespace(metrics=metrics, subsets=subsets, aggregations=aggregations, statistics=statistics)
     return {
         name: SimpleNamespace(data=name, protocol=SimpleNamespace(plugin=plugin, config=SimpleNamespace(splits=splits)))
         for name, splits in SUITES[suite].items()
@@ -686,13 +691,217 @@ def test_cells_from_different_data_are_refused(small: FakePlan):
         built(small, TABLE, frame(lines))
 
 
-def test_claims(small: FakePlan):
-    held, fallen, untested, *_ = view(small, TABLE, scores_of(small)).claims()
-    assert (held.holds, held.better, held.worse) == (True, pytest.approx(54.0), pytest.approx(29.0))
-    assert (held.difference, held.n_seeds) == (pytest.approx(25.0), 3)
-    assert (fallen.holds, fallen.difference) == (False, pytest.approx(51.0 - 54.9))
-    assert (untested.holds, untested.difference) == (None, None)
-    assert untested.reason == "SimCSE-DistilBERT (trained through first-last): 3 of 3 seeds failed"
+# ---------------------------------------------------------------------------------------------------------- claims
+
+CLS, DEFAULT, FIRST_LAST = ("unsup_simcse_distilbert", "cls"), ("distilbert", "cls"), ("distilbert", "first_last")
+TUNED = ("unsup_simcse_distilbert", "first_last")
+
+
+def predictions(noise: float, seed: int, items: int = 60, **given: Any) -> pd.DataFrame:
+    """Cosines of a system with so much noise over the gold scores, which are the same for all systems."""
+    gold = np.random.default_rng(0).normal(size=items)
+    cosines = gold + np.random.default_rng(seed).normal(0, noise, items)
+    subset = np.where(np.arange(items) < items // 3, "a", "b")
+    return pd.DataFrame(
+        {"split": "test", "subset": subset, "index": range(items), "cosine": cosines, "gold": gold}
+    ).assign(**given)
+
+
+def keep(plan: FakePlan, run: str, readout: str, items: pd.DataFrame, task: str = "stsb") -> None:
+    """Write predictions as scoring does, beside an empty file of records."""
+    artifact = plan.score(ScoreKey(run, readout, "sts", task))
+    path = plan.root / artifact.folder / artifact.files[1]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    items.to_parquet(path)
+    path.with_name(artifact.files[0]).touch()
+    seal(plan.root, artifact)
+
+
+def with_items(plan: FakePlan, noise: dict[tuple[str, str], float], tasks: Iterable[str] = ("stsb",)) -> pd.DataFrame:
+    """Write predictions of variants under read-outs, and return their scores."""
+    lines = []
+    for number, (variant, readout) in enumerate(noise):
+        for run, task in itertools.product(plan.runs_of(variant), tasks):
+            items = predictions(noise[variant, readout], 1000 * number + run.seed + 1)
+            keep(plan, run.id, readout, items, task)
+            value = spearmanr(items["cosine"], items["gold"])[0]
+            lines.append(record(plan, run.id, readout, task=task, value=value, n=len(items)))
+    return frame(lines)
+
+
+def claims_of(plan: FakePlan, given: pd.DataFrame) -> list[cells.ClaimResult]:
+    found: list[cells.ClaimResult] = view(plan, TABLE, given).claims()
+    return found
+
+
+def test_a_claim_holds_or_is_contradicted_only_where_the_interval_leaves_out_0(small: FakePlan):
+    noise = {CLS: 0.3, DEFAULT: 3.0, ("unsup_simcse_distilbert", "first_last"): 3.0, FIRST_LAST: 0.3}
+    held, fallen, untested, *_ = claims_of(small, with_items(small, noise))
+    assert [claim.state for claim in (held, fallen, untested)] == ["holds", "contradicted", "cannot be tested"]
+    assert held.comparison and held.comparison.low > 0 and held.comparison.seeds == 3
+    assert held.evidence.startswith("95% interval +") and "(over 60 items and 3 seeds); min F'(1, " in held.evidence
+    assert fallen.comparison and fallen.comparison.high < 0 and fallen.evidence.startswith("95% interval −")
+    assert (untested.comparison, untested.difference) == (None, None)
+    assert untested.evidence == "SimCSE-DistilBERT (trained through first-last): 3 of 3 seeds failed"
+
+
+def test_a_claim_whose_sign_is_right_is_not_shown_where_the_interval_has_0_in_it(small: FakePlan):
+    given = with_items(small, {CLS: 1.0, DEFAULT: 1.05})
+    claim = claims_of(small, given)[0]
+    assert claim.state == "not shown" and claim.comparison
+    assert claim.comparison.low < 0 < claim.comparison.high
+
+
+def test_a_claim_on_one_run_each_says_so_and_which_tests(tmp_path: Path):
+    plan = FakePlan("small", project(tmp_path), [42])
+    claim = claims_of(plan, with_items(plan, {CLS: 0.3, DEFAULT: 3.0}))[0]
+    assert claim.state == "holds"
+    assert re.fullmatch(
+        r"95% interval \+\S+ to \+\S+ \(paired bootstrap over 60 items, one run each\); "
+        r"Williams t\(57\) = \S+, p < 0.001; Steiger z = \S+, p < 0.001",
+        claim.evidence,
+    )
+
+
+def test_a_claim_pairs_seeds_and_takes_the_numbers_of_the_cells(small: FakePlan):
+    given = with_items(small, {CLS: 0.5, DEFAULT: 3.0})
+    lacking = given.drop(index=given.index[1])
+    claim = claims_of(small, lacking)[0]
+    assert claim.comparison and claim.comparison.seeds == 2
+    values = given.loc[[0, 2], "value"] - given.loc[3, "value"]
+    assert claim.difference == pytest.approx(100 * values.mean())
+    # Independently: the same arrays, by hand.
+    runs = [run.id for run in small.runs_of("unsup_simcse_distilbert")]
+    sides = [predictions(0.5, 42 + 1), predictions(0.5, 44 + 1), predictions(3.0, 1000 + 1)]
+    assert len(runs) == 3
+    first, second = np.stack([each["cosine"] for each in sides[:2]]), np.stack([sides[2]["cosine"]] * 2)
+    part = Part(Sts.statistics()["spearman"], sides[0]["gold"].to_numpy(), first, second, 100)
+    expected = compare([part], [(100 * value, 0.0) for value in values])
+    assert (claim.comparison.low, claim.comparison.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_claim_on_an_average_is_over_the_items_of_all_its_tasks(full: FakePlan):
+    tasks = [*STS, "stsb", "sickr"]
+    given = with_items(full, {("unsup_simcse_bert_base", "cls"): 0.3, ("bert_base", "embed_last"): 2.0}, tasks)
+    claim = next(each for each in claims_of(full, given) if "SimCSE-BERT-base beats the untouched" in each.text)
+    assert claim.state == "holds" and claim.comparison
+    assert (claim.comparison.items, claim.column) == (7 * 60, "Avg.")
+    assert claim.difference == pytest.approx(claim.better - claim.worse)  # type: ignore[operator]
+    # Independently: the seven tasks' items by hand, and the gains of the averages as printed.
+    trained = [predictions(0.3, seed + 1) for seed in (42, 43, 44)]
+    first, second = np.stack([each["cosine"] for each in trained]), np.stack([predictions(2.0, 1001)["cosine"]] * 3)
+    part = Part(Sts.statistics()["spearman"], trained[0]["gold"].to_numpy(), first, second, 100 / 7)
+    means = given.groupby("run", sort=False)["value"].first().round(4) * 100
+    expected = compare([part] * 7, [(value, means.iloc[3]) for value in means[:3]])
+    assert (claim.comparison.low, claim.comparison.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_claim_without_items_is_not_shown(small: FakePlan):
+    given = with_items(small, {CLS: 0.3, DEFAULT: 3.0})
+    (small.root / small.score(ScoreKey(str(given.loc[0, "run"]), "cls", "sts", "stsb")).record).unlink()
+    claim = claims_of(small, given)[0]
+    assert (claim.state, claim.comparison) == ("not shown", None)
+    assert claim.difference is not None and "is not there, which has the values of single items" in claim.evidence
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"items": 59},
+            r"sts/stsb/test: the predictions of two runs are of different data \(60 and 59 items\); delete",
+        ),
+        ({"gold": 1.0}, r"of different data \(other gold labels\); delete the older scores and run again"),
+    ],
+)
+def test_predictions_of_different_items_are_refused(small: FakePlan, change: dict[str, Any], message: str):
+    given = with_items(small, {CLS: 0.3, DEFAULT: 3.0})
+    keep(small, str(given.loc[3, "run"]), "cls", predictions(3.0, 1001, **change))
+    with pytest.raises(SembenchError, match=message):
+        claims_of(small, given)
+
+
+def both_sides(plan: FakePlan, *places: Where) -> list[cells.Scored]:
+    """Scores of MiniLM and DistilBERT at the same place, one value each."""
+    runs = [plan.runs_of(variant)[0].id for variant in ("minilm", "distilbert")]
+    for run, seed in zip(runs, (1, 2), strict=True):
+        keep(plan, run, "mean", predictions(0.5 * seed, seed))
+    return [
+        cells.Scored(values={run: 50.0}, seeds={run: None}, where=(place,), unit=METRICS[str(place.metric)])
+        for run, place in zip(runs, places * 2, strict=False)
+    ]
+
+
+def test_subsets_are_resampled_apart_where_a_score_is_their_mean(small: FakePlan):
+    place = Where(suite="sts", task="stsb", split="test", subset="", metric="spearman", readout="mean")
+    sizes = {}
+    for aggregation in ("all", "mean", "wmean"):
+        parts = compared.items_of(small, *both_sides(small, place.model_copy(update={"aggregation": aggregation})))  # type: ignore[arg-type]
+        sizes[aggregation] = [(len(part.gold), pytest.approx(part.weight)) for part in parts]
+    assert sizes == {"all": [(60, 100)], "mean": [(20, 50), (40, 50)], "wmean": [(20, 100 / 3), (40, 200 / 3)]}
+    of_subset = place.model_copy(update={"subset": "b", "aggregation": "subset"})
+    [part] = compared.items_of(small, *both_sides(small, of_subset))  # type: ignore[arg-type]
+    assert part.gold.tolist() == predictions(1, 1)["gold"][20:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"split": "dev"}, "different tasks, splits or metrics"),
+        ({"metric": "accuracy"}, "different tasks, splits or metrics"),
+    ],
+)
+def test_scores_of_different_things_are_not_compared(small: FakePlan, other: dict[str, str], message: str):
+    place = Where(
+        suite="sts", task="stsb", split="test", subset="", aggregation="all", metric="spearman", readout="mean"
+    )
+    with pytest.raises(compared.IncomparableError, match=message):
+        compared.items_of(small, *both_sides(small, place, place.model_copy(update=other)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"metric": "accuracy"}, "accuracy of sts/stsb is no score of items that could be drawn anew"),
+        ({"split": "dev"}, "split dev of sts/stsb has no values of single items"),
+        ({"subset": "c"}, "subset c of split test of sts/stsb has no values"),
+    ],
+)
+def test_what_has_no_items_says_so(small: FakePlan, given: dict[str, str], message: str):
+    place = Where(
+        suite="sts", task="stsb", split="test", subset="", aggregation="all", metric="spearman", readout="mean"
+    )
+    with pytest.raises(compared.IncomparableError, match=message):
+        compared.items_of(small, *both_sides(small, place.model_copy(update=given)))  # type: ignore[arg-type]
+
+
+def test_single_runs_are_compared_whatever_their_seeds_and_several_by_seed(small: FakePlan):
+    place = Where(
+        suite="sts", task="stsb", split="test", subset="", aggregation="all", metric="spearman", readout="mean"
+    )
+    one, other = both_sides(small, place)
+    one, other = (
+        dataclasses.replace(side, seeds=dict.fromkeys(side.values, seed)) for side, seed in ((one, 1), (other, 2))
+    )
+    said = compared.compared(small, one, other, [(one, other)])  # type: ignore[arg-type]
+    assert (said.seeds, said.difference) == (1, 0)
+    two = dataclasses.replace(one, values={**one.values, "x.s3": 1.0}, seeds={**one.seeds, "x.s3": 3})
+    with pytest.raises(compared.IncomparableError, match="no two of their runs have the same seed; compare a single"):
+        compared.compared(small, two, other, [(two, other)])  # type: ignore[arg-type]
+
+
+def test_claims_stand_below_a_table_and_on_the_page_with_their_tests(small: FakePlan):
+    given = with_items(small, {CLS: 0.3, DEFAULT: 3.0, TUNED: 3.0, FIRST_LAST: 0.3})
+    rendering = view(small, TABLE, given).render()
+    said = "Claim holds: Unsupervised SimCSE beats the untouched encoder under the same read-out"
+    assert said in rendering["md"].replace("\\", "") and said in rendering["tex"]
+    assert "Claim contradicted: It still does" in rendering["md"]
+    assert "Claim cannot be tested: Training through first-last pooling" in rendering["md"]
+    shown = read_html(rendered(without_figures(small), given))
+    assert "contradicted" in shown.text and "min F'(1, " in shown.text and "Claim holds: " not in shown.text
+    assert {"holds", "contradicted", "cannot-be-tested"} <= {
+        attrs.get("class") for tag, attrs in shown.tags if tag == "li"
+    }
 
 
 # ----------------------------------------------------------------------------------- what the papers' tables look like
@@ -1307,7 +1516,7 @@ def test_the_page_stands_alone_and_says_what_it_is(site: tuple[FakePlan, pd.Data
     assert "@import" not in shown
     for said in (
         NOTE,
-        "does not hold",
+        "not shown",
         "cannot be tested",
         "scale=small",
         "some-package==1.0.3",
@@ -1379,6 +1588,13 @@ def columns(**given: Any) -> dict[str, Any]:
         ({"claims": [{**CLAIM, "scales": ["dem"]}]}, "claim 'it holds': scale 'dem' .* did you mean 'demo'"),
         ({"claims": [{**CLAIM, "column": "d"}]}, "claim 'it holds': column 'd' is not"),
         ({"claims": [{**CLAIM, "worse": "s"}]}, "claim 'it holds': row 's' is not"),
+        (
+            {
+                "columns": [{"key": "c", "label": "C"}, {"key": "g", "label": "G", "gain_of": "c"}],
+                "claims": [{**CLAIM, "column": "g"}],
+            },
+            "claim 'it holds': column 'g' holds gains, which have no items; name that of the scores",
+        ),
         (columns(suite="stss"), "row 'r', column 'c': suite 'stss' .* did you mean 'sts'"),
         (columns(task="sts_b"), "task of suite sts 'sts_b' .* did you mean 'stsb'"),
         (columns(metric="spearmann"), "metric 'spearmann' .* did you mean 'spearman'"),

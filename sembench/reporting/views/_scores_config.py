@@ -217,6 +217,10 @@ def _check_claims(config: ScoresConfig, check: Checker, where: str) -> None:
         need("column", claim.column, [column.key for column in config.columns], place)
         need("row", claim.better, rows, place)
         need("row", claim.worse, rows, place)
+        if named(config, claim.column).gain_of:
+            raise SembenchError(
+                f"{place}: column '{claim.column}' holds gains, which have no items; name that of the scores"
+            )
 
 
 def _check_values(config: ScoresConfig, registry: Registry, key: str) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sembench.registry.models import MetricUnit, Where
-from sembench.reporting.cells import Records, Scored
+from sembench.reporting.cells import Records, Scored, looked_up
 from sembench.reporting.views._scores_config import Column, Row, ScoresConfig, absent, coordinates_of, rows_of
 from sembench.results.aggregate import paired, paired_gain
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sembench.plan import Plan, PlannedCell
+    from sembench.plan import Plan
 
 
 class Grid:
@@ -63,35 +63,18 @@ class Grid:
         unit = self._unit(where)
         if reason := absent(self.config, row, column):
             return Scored(missing=reason, unit=unit, where=(where,))
-        cell = self.plan.cell(where)
-        where = where.model_copy(update={"readout": cell.readout})
-        if cell.missing:
-            return Scored(missing=cell.missing, unit=unit, readout=cell.readout, where=(where,))
-        lines = {run.id: self._find(run.id, cell, where) for run in cell.runs}
-        found = {run: line for run, line in lines.items() if line is not None}
-        first = next(iter(found.values()), (0.0, 0, "", 0))
-        return Scored(
-            values={run: line[0] * unit.times for run, line in found.items()},
-            planned=tuple(lines),
-            seeds={run.id: run.seed if run.trained else None for run in cell.runs},
-            unit=unit,
-            readout=cell.readout,
-            n=first[1],
-            sample_hash=first[2],
-            records=tuple(line[3] for line in found.values()),
-            where=(where,),
-        )
+        return looked_up(self.plan.cell(where), where, unit, self._all())
 
     def _unit(self, where: Where) -> MetricUnit:
         unit = self.plan.registry.metrics[str(where.metric)]
         return unit if self.config.digits is None else unit.model_copy(update={"digits": self.config.digits})
 
-    def _find(self, run: str, cell: PlannedCell, where: Where) -> tuple[float, int, str, int] | None:
+    def _all(self) -> Records:
         if self._records is None:
             assert self._scores is not None
             cells = (self.plan.cell(place) for place in self.places())
             self._records = Records(self._scores, {run.id for cell in cells for run in cell.runs})
-        return self._records.find(run, cell.readout, where)
+        return self._records
 
     def _gain(self, row: Row, column: Column) -> Scored:
         after = self.scored(row, column)

@@ -7,17 +7,20 @@ merges them: the table's ``defaults``, then the row, then the column, then what 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sembench.plan.needs import Needs
-from sembench.reporting.cells import Cell, ClaimResult, cell_of, table_frame
+from sembench.reporting.cells import Cell, ClaimResult, ClaimState, cell_of, table_frame
+from sembench.reporting.compared import IncomparableError, compared, evidence
 from sembench.reporting.coordinates import readout_title, score_keys
 from sembench.reporting.tables import (
     LEGEND,
     Marked,
     PrintedRow,
     PrintedTable,
+    claim_text,
     marks_of,
     ours,
     printed,
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 
     from sembench.plan import Plan
     from sembench.registry.load import Registry
+    from sembench.results.comparison import Comparison, Finding
+
+_STATES: Mapping[Finding, ClaimState] = {"better": "holds", "worse": "contradicted", "open": "not shown"}
 
 
 class Scores(View[ScoresConfig]):
@@ -107,7 +113,10 @@ class Scores(View[ScoresConfig]):
     def render(self) -> dict[str, str | bytes]:
         """Return the table in four forms, by suffix."""
         csv = csv_text(table_frame(self.cells))
-        return dict(renderings(self.printed(), self.plan.root, csv))
+        table = self.printed()
+        # The page has a section of claims, a file of one table has its notes.
+        claims = tuple(claim_text(claim) for claim in self.claims())
+        return dict(renderings(replace(table, quotes=(*table.quotes, *claims)), self.plan.root, csv))
 
     def page(self) -> Shown:
         """Return the table with the entries of its cells' dialogs and what it says about claims."""
@@ -208,11 +217,13 @@ class Scores(View[ScoresConfig]):
     def _claim(self, claim: Claim, cells: dict[tuple[str, str], Cell]) -> ClaimResult:
         labels = {row.key: row.label for _, row in rows_of(self.config)}
         pair = {row: cells.get((row, claim.column)) for row in (claim.better, claim.worse)}
-        better, worse = (cell.value if cell else None for cell in pair.values())
-        difference = better - worse if better is not None and worse is not None else None
         reasons = {row: cell.reason if cell else "not shown at this scale" for row, cell in pair.items()}
         lacking = [f"{labels[row]}: {reasons[row]}" for row, cell in pair.items() if cell is None or cell.value is None]
-        shown = [cell for cell in pair.values() if cell]
+        digits = max((cell.digits for cell in pair.values() if cell), default=2)
+        comparison, state, why = (
+            (None, "cannot be tested", "; ".join(lacking)) if lacking else self._judged(claim, digits)
+        )
+        better, worse = (cell.value if cell else None for cell in pair.values())
         return ClaimResult(
             text=claim.text,
             column=self.grid.by_key[claim.column].label,
@@ -220,12 +231,25 @@ class Scores(View[ScoresConfig]):
             worse_label=labels[claim.worse],
             better=better,
             worse=worse,
-            difference=difference,
-            holds=None if difference is None else difference > 0,
-            n_seeds=max((cell.n_seeds for cell in shown), default=0),
-            reason="; ".join(lacking),
-            digits=max((cell.digits for cell in shown), default=2),
+            comparison=comparison,
+            state=state,
+            evidence=why,
+            digits=digits,
         )
+
+    def _judged(self, claim: Claim, digits: int) -> tuple[Comparison | None, ClaimState, str]:
+        """Return the comparison of a claim's two cells, the state that follows from it, and both in words."""
+        rows = {row.key: row for _, row in self.grid.rows}
+        columns = [self.grid.by_key[name] for name in (claim.column, *self.grid.parts(self.grid.by_key[claim.column]))]
+        whole, *parts = (
+            (self.grid.scored(rows[claim.better], column), self.grid.scored(rows[claim.worse], column))
+            for column in columns
+        )
+        try:
+            found = compared(self.plan, *whole, parts)
+        except IncomparableError as error:
+            return None, "not shown", str(error)
+        return found, _STATES[found.finding], evidence(found, digits)
 
     def _entry(self, cell: Cell) -> dict[str, Any]:
         """Return what the dialog of a cell shows; empty entries are left out."""
