@@ -1,4 +1,4 @@
-"""The command line: score any encoder, and look at what is known, planned and fetched."""
+"""The command line: score any encoder, compare two, and look at what is known, planned and fetched."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 
 import typer
 
-from sembench.cli import analogy, data, plan, score
+from sembench.cli import analogy, compare, data, plan, score
 from sembench.core.errors import explained
 from sembench.core.threads import waiting
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
-for module in (score, plan, data):
+for module in (score, compare, plan, data):
     module.register(app)
 app.add_typer(analogy.app, name="babelnet")
 

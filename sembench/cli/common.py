@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from sembench.core.errors import printable
 from sembench.plan import Plan
 from sembench.registry import project_root
 from sembench.registry.load import read_yaml
-from sembench.reporting.text import visible
+from sembench.reporting.text import markdown_escape, visible
 
 ScaleOption = Annotated[str, typer.Option(help="smoke, demo, small or full; as in config.yaml if not given")]
 MirrorOption = Annotated[Path | None, typer.Option(help="mirror folder; else SEMBENCH_MIRROR, else config.yaml")]
@@ -42,3 +42,10 @@ def show_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table to be pasted: Markdown, numbers to the right of the first column."""
+    marks = [":--", *("--:" for _ in columns[1:])]
+    lines = [[markdown_escape(cell) for cell in line] for line in (columns, *rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], marks, *lines[1:]))

@@ -163,3 +163,21 @@ def ensure(plan: Plan, artifact: Artifact, say: Say) -> None:
     else:
         say(f"building the model folder of {artifact.name}")
         make_backbone(plan, artifact.name)
+
+
+def ensure_scored(plan: Plan, keys: Iterable[ScoreKey], say: Say) -> None:
+    """Score runs on what they are not scored on yet, as the workflow would, and keep it; nothing is trained.
+
+    Raises:
+        SembenchError: something that it needs cannot be had, or a score is undefined.
+    """
+    missing: dict[str, list[ScoreKey]] = {}
+    for key in plan.unscored(keys):
+        missing.setdefault(key.run, []).append(key)
+    for run, own in missing.items():
+        for each in (artifact for key in own for artifact in plan.score(key).inputs):
+            # A fit is made by the scoring itself.
+            for needed in each.inputs if each.kind == "fit" else (each,):
+                ensure(plan, needed, say)
+        say(f"scoring {run} on {', '.join(dict.fromkeys(key.task for key in own))}")
+        score_run(plan, plan.run(run), own)

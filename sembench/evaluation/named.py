@@ -61,13 +61,11 @@ def score_named(
     """
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, "what scoring offers")
-    for suite in suites:
-        if suite not in plan.suites:
-            raise unknown("suite", suite, plan.suites, "registry/suites.yaml")
+    check_suites(plan, suites)
     named = _named(plan, model, say)
     for readout in readouts or ():
         _check_readout(plan, readout, named)
-    places = [place for suite in dict.fromkeys(suites) for place in _available(plan, suite, say)]
+    places = [place for suite in dict.fromkeys(suites) for place in available(plan, suite, say)]
     return _scored(plan, named, places, readouts, precision, say)
 
 
@@ -123,8 +121,23 @@ def _fitted_on(plan: Plan, readouts: Iterable[str]) -> list[str]:
     return [plan.used(on) for name in names if (on := plan.registry.transforms[name].fitted_on) != "task"]
 
 
-def _available(plan: Plan, suite: str, say: Say) -> list[tuple[str, str]]:
-    """Return the tasks of a suite whose data can be had."""
+def check_suites(plan: Plan, suites: Iterable[str]) -> None:
+    """Raise for a suite that is not in the registry.
+
+    Raises:
+        SembenchError: naming it and the nearest known one.
+    """
+    for suite in suites:
+        if suite not in plan.suites:
+            raise unknown("suite", suite, plan.suites, "registry/suites.yaml")
+
+
+def available(plan: Plan, suite: str, say: Say) -> list[tuple[str, str]]:
+    """Return suite and name of the tasks whose data can be had; the others are said.
+
+    Raises:
+        SembenchError: there are none.
+    """
     missing = {name: plan.data_missing(task.data) for name, task in plan.suites[suite].items()}
     for name, reason in missing.items():
         if reason:
@@ -163,9 +176,23 @@ def _backbone(plan: Plan, name: str) -> _Named:
 
 
 def _run(plan: Plan, model: str, run: Run) -> _Named:
+    check_made(plan, model, run)
+    return _Named(run.id, run.variant, run.artifact, offers=plan.offered(run.variant), seed=run.seed)
+
+
+def check_made(plan: Plan, name: str, run: Run) -> None:
+    """Raise for a run that cannot be scored: not trained yet, or of an encoder that cannot be had at this scale.
+
+    Args:
+        plan: of the scale.
+        name: as the user called it.
+        run: what it is.
+
+    Raises:
+        SembenchError: it cannot be scored.
+    """
     if run.trained and not (plan.root / run.artifact.record).is_file():
         made = f"snakemake {run.artifact.record} --cores 2 --config scale={plan.name}"
         raise SembenchError(f"run '{run.id}' is not trained yet; train it with: {made}")
     if not run.trained and (reason := plan.missing(run.variant)):
-        raise SembenchError(f"'{model}' cannot be had at scale {plan.name}: {reason}")
-    return _Named(run.id, run.variant, run.artifact, offers=plan.offered(run.variant), seed=run.seed)
+        raise SembenchError(f"'{name}' cannot be had at scale {plan.name}: {reason}")

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scipy.stats import spearmanr
 
 from sembench.cli import main
 from sembench.cli.common import out, show_table
-from sembench.plan import Plan
+from sembench.core.artifact import seal
+from sembench.plan import Plan, ScoreKey
 from sembench.registry import load_registry
+from sembench.results.store import read_predictions
 from tests.conftest import DATA, ROOT, copy_project
 from tests.unit.fake_babelnet import KEY, running
 
@@ -263,3 +267,96 @@ def test_what_is_printed_neither_moves_the_cursor_nor_reads_as_markup(capsys: py
     show_table(("name",), [("[bold]a[/]\x1b[2J\nb",)])
     out("one\n\ttwo\x1b]0;title\x07")
     assert capsys.readouterr().out.splitlines()[1:] == [r"[bold]a[/]\x1b[2J\nb", "one", "\ttwo\\x1b]0;title\\x07"]
+
+
+# --------------------------------------------------------------------------------------------------------- comparing
+
+
+@pytest.fixture
+def both(home: Path, smoke_backbones: Path) -> None:
+    """The untouched encoders of scale smoke, so that nothing has to be built."""
+    plan = Plan("smoke", root=home)
+    for name in ("smoke_bert", "smoke_glove"):
+        artifact = plan.backbone(name)
+        if not (home / artifact.record).is_file():
+            shutil.copytree(smoke_backbones / name, home / artifact.folder, dirs_exist_ok=True)
+            seal(home, artifact)
+
+
+def test_compare_scores_what_is_open_and_keeps_it(sembench, home: Path, both: None) -> None:
+    said = sembench("compare", "minilm", "glove_avg", "--scale", "smoke", "--readout", "mean", "--text")
+    assert said.code == 0, said.err
+    head, _, *lines, _, note = said.out.splitlines()
+    assert head.split(" | ")[3:5] == ["minilm (mean)", r"glove\_avg (mean)"]
+    assert [line.split(" | ")[0] for line in lines] == ["| STS16", "| STS-B", "| SICK-R"]
+    assert "Holm" in head and note.startswith("Intervals of one run are by bootstrap over items")
+    plan = Plan("smoke", root=home)
+    [one], [other] = (plan.runs_of(name) for name in ("minilm", "glove_avg"))
+    keys = [ScoreKey(run.id, "mean", "sts", "stsb") for run in (one, other)]
+    assert not plan.unscored(keys)
+    first, second = (read_predictions(home, plan.score(key)) for key in keys)
+    first, second = (each[each["split"] == "test"] for each in (first, second))
+    rho = [100 * spearmanr(each["cosine"], each["gold"])[0] for each in (first, second)]
+    cells = [cell.strip() for cell in lines[1].split(" | ")]
+    shown = [float(cells[place].split()[0].replace("−", "-").replace("\\", "")) for place in (3, 4, 5)]
+    assert shown == pytest.approx([*rho, rho[0] - rho[1]], abs=0.006)
+    assert f"Williams t({len(first) - 3})" in cells[8]
+    # The second time nothing is scored, and the other way round the sign turns.
+    again = sembench("compare", "glove_avg", "minilm", "--scale", "smoke", "--readout", "mean")
+    assert again.code == 0 and "scoring" not in again.err
+    assert cells[5].replace("−", "+").lstrip("\\").lstrip("+") in again.out
+
+
+def test_compare_can_show_two_read_outs_of_one_encoder(sembench, both: None) -> None:
+    said = sembench("compare", "minilm", "minilm", "--readout", "mean", "--readout", "cls", "--scale", "smoke")
+    assert said.code == 0, said.err
+    assert "minilm (mean)" in said.out and "minilm (cls)" in said.out
+    same = sembench("compare", "minilm", "minilm", "--scale", "smoke", "--aggregation", "mean", "--metric", "pearson")
+    assert same.code == 0, same.err
+    assert "+0.00 to +0.00" in same.out and "p = 1.000" in same.out
+
+
+WRONG_COMPARISONS = [
+    (("minilmm", "minilm"), "run or variant 'minilmm' is not in the registry; did you mean 'minilm'?"),
+    (
+        ("minilm", "unsup_simcse_distilbert.s1.0123abcd"),
+        "is not part of scale 'smoke' any more; it is unsup_simcse",
+    ),
+    (("minilm", "unsup_simcse_distilbert"), "is not trained yet; train it with: snakemake results/smoke/runs/"),
+    (
+        ("minilm", "glove_avg", "--suite", "stss"),
+        "suite 'stss' is not in registry/suites.yaml; did you mean 'sts'?",
+    ),
+    (
+        ("minilm", "glove_avg", "--readout", "meen"),
+        "--readout: read-out 'meen' is not in the registry; did you mean",
+    ),
+    (
+        ("minilm", "glove_avg", "--readout", "cls"),
+        "'glove_avg' cannot be compared at scale smoke: read-out cls is not",
+    ),
+    (("minilm", "glove_avg", *("--readout", "mean") * 3), "--readout is given 3 times; give it once"),
+    (("minilm", "glove_avg", "--metric", "spearmen"), "metric 'spearmen' is not in registry/metrics.yaml; did you"),
+    (("minilm", "glove_avg", "--aggregation", "al"), "aggregation 'al' is not in what tasks are summed up by"),
+    (("minilm", "glove_avg", "--suite", "geometry"), "no task of geometry can be compared: its scores cannot be"),
+    (
+        ("minilm", "glove_avg", "--split", "tset"),
+        "no task of sts can be compared: it has no split tset to compare, only",
+    ),
+    (
+        ("minilm", "glove_avg", "--metric", "f1"),
+        "it has no metric f1 to compare, only spearman, pearson; name another one",
+    ),
+    (
+        ("minilm", "glove_avg", "--suite", "transfer", "--aggregation", "mean"),
+        "no task of transfer can be compared: it has no aggregation mean to compare, only all; name another one",
+    ),
+]
+
+
+def test_mistakes_in_a_comparison_are_one_sentence(sembench) -> None:
+    for arguments, sentence in WRONG_COMPARISONS:
+        said = sembench("compare", *arguments, "--scale", "smoke")
+        assert said.code == 2, said.out + said.err
+        assert sentence in said.err
+        assert len([line for line in said.err.splitlines() if line.startswith("error: ")]) == 1
