@@ -101,7 +101,7 @@ def fit(
     inputs = torch.cat([plain, torch.ones(len(plain), 1, dtype=plain.dtype)], dim=1).to(device)
     each = np.broadcast_to(np.atleast_1d(np.asarray(l2, dtype=np.float64)), (len(jobs), np.shape(l2)[-1]))
     strengths = torch.from_numpy(each.copy()).to(inputs)
-    first = _first_weights(features.shape[1], int(labels.max()) + 1, settings.seed).to(inputs)
+    first = first_weights(features.shape[1], int(labels.max()) + 1, settings.seed).to(inputs)
     truth = torch.from_numpy(labels).to(device)
 
     def run(places: list[int]) -> _Fits:
@@ -252,7 +252,7 @@ class _Fits:
             self.memory = self.memory[:, kept]
 
 
-def _adam(weights: Tensor, gradient: Tensor, memory: Tensor, rate: float, step: int) -> None:
+def adam(weights: Tensor, gradient: Tensor, memory: Tensor, rate: float, step: int) -> None:
     """Take step number ``step`` of Adam; ``memory`` holds the means of the gradient and of its square."""
     beta1, beta2, epsilon = 0.9, 0.999, 1e-8
     mean, square = memory
@@ -270,10 +270,10 @@ def _rmsprop(weights: Tensor, gradient: Tensor, memory: Tensor, rate: float, _st
     weights.addcdiv_(gradient, square.sqrt().add_(epsilon), value=-rate)
 
 
-_MOVES: dict[Optimiser, Callable[[Tensor, Tensor, Tensor, float, int], None]] = {"adam": _adam, "rmsprop": _rmsprop}
+_MOVES: dict[Optimiser, Callable[[Tensor, Tensor, Tensor, float, int], None]] = {"adam": adam, "rmsprop": _rmsprop}
 
 
-def _first_weights(width: int, classes: int, seed: int) -> Tensor:
+def first_weights(width: int, classes: int, seed: int) -> Tensor:
     """Return the first weights of SentEval's classifier with its bias as last column, (classes, width + 1)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
