@@ -1,4 +1,9 @@
-"""Singular values of normalised sentence vectors, and how evenly they are spread."""
+"""Singular values of normalised sentence vectors, how evenly they are spread, and the average cosine.
+
+With W the matrix of n vectors of length 1, the average cosine is Sum(W W') / n^2. Where no cosine is negative, that sum
+is an upper bound of the largest eigenvalue of W W', so that what pushes sentences apart flattens the singular values
+(SimCSE, section 5). Always, the average cosine is at most the share of the largest squared singular value.
+"""
 
 from __future__ import annotations
 
@@ -43,3 +48,17 @@ def effective_rank(values: Floats) -> float:
     """Return exp of the entropy of the singular values (n,) as shares of their sum (Roy and Vetterli 2007), 1 to n."""
     shares = values[values > 0] / values.sum()
     return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def average_cosine(vectors: NDArray[np.float32], counts: NDArray[np.int64] | None = None) -> float:
+    """Return the mean cosine of two sentences that are drawn independently, 0 to 1.
+
+    A sentence may meet itself, as in the paper's Sum(W W') and as for uniformity here; that adds 1/n at most. It is the
+    squared length of the mean of the normalised vectors, so that no pair has to be looked at.
+
+    Args:
+        vectors: (n, width).
+        counts: (n,), how often each row occurs in the data; once if not given.
+    """
+    mean = np.average(normalised(vectors), axis=0, weights=counts)
+    return float(mean @ mean)

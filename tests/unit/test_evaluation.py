@@ -255,9 +255,10 @@ def test_the_spectrum_has_its_largest_value_at_one() -> None:
     values = np.linalg.svd(rows / np.linalg.norm(rows, axis=1, keepdims=True), compute_uv=False)
     assert found.predictions["index"].tolist() == list(range(8))
     np.testing.assert_allclose(found.predictions["value"], values / values[0], atol=1e-7)
-    assert {r["metric"]: r["value"] for r in found.records}["largest_share"] == pytest.approx(
-        values[0] ** 2 / (values**2).sum()
-    )
+    records = {r["metric"]: r["value"] for r in found.records}
+    assert records["largest_share"] == pytest.approx(values[0] ** 2 / (values**2).sum())
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert records["average_cosine"] == pytest.approx(np.mean([a @ b for a in rows for b in rows]))
 
 
 def test_a_vector_that_is_not_finite_stops_the_scoring() -> None:

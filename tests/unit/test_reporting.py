@@ -50,7 +50,7 @@ RECORD_COLUMNS = ["run", "variant", "seed", "readout", "suite", "task", "split",
 
 # ------------------------------------------------------------------------------------- a registry and a plan to test with
 
-UNITS = {"alignment": (1, 3), "uniformity": (1, 3), "largest_share": (1, 3)}
+UNITS = dict.fromkeys(("alignment", "uniformity", "largest_share", "effective_rank", "average_cosine"), (1, 3))
 METRICS = {
     name: MetricUnit(title=name, times=UNITS.get(name, (100, 2))[0], digits=UNITS.get(name, (100, 2))[1])
     for name in ("spearman", "pearson", "accuracy", "f1", "majority", "low", "high", *UNITS)
@@ -58,6 +58,7 @@ METRICS = {
 STS = {name: {"test": ["a", "b"]} for name in ("sts12", "sts13", "sts14", "sts15", "sts16")}
 SUITES: dict[str, dict[str, Any]] = {
     "sts": {**STS, "stsb": {"dev": ["dev"], "test": ["test"]}, "sickr": {"test": ["test_annotated"]}},
+    "regressor": {name: {"train": [], "dev": [], "test": []} for name in ("stsb", "sickr")},
     "geometry": {"stsb": {"pdata": ["dev", "test"]}},
     "spectrum": {"stsb": {"pdata": ["dev", "test"]}},
     "srsd": {"srsd": {"leak_free": [], "paper_like": []}, "analogy_choice": {"test": []}},
@@ -66,8 +67,9 @@ SUITES: dict[str, dict[str, Any]] = {
 SUITES["transfer_fast"] = SUITES["transfer"]
 GIVEN = {
     "sts": (("spearman", "pearson"), (), ("all", "mean", "wmean", "subset")),
+    "regressor": (("spearman", "pearson"), (), ("all",)),
     "geometry": (("alignment", "uniformity"), (), ("all",)),
-    "spectrum": (("largest_share",), (), ("all",)),
+    "spectrum": (("largest_share", "effective_rank", "average_cosine"), (), ("all",)),
     "srsd": (
         ("accuracy", "low", "high", "majority"),
         ("all", "other_relation", "exchanged", "held_out", "diff"),
@@ -1231,7 +1233,7 @@ def test_labels_cover_neither_each_other_nor_the_axes(small: FakePlan):
         assert not any(box.overlaps(other) for other in boxes[i + 1 :])
 
 
-@pytest.mark.parametrize("key", [FIGURE, "simcse_figure_f1", "simcse_figure_2"])
+@pytest.mark.parametrize("key", [FIGURE, "simcse_figure_f1", "simcse_figure_2", "simcse_figure_g1"])
 def test_a_figure_without_any_score_is_still_drawn(small: FakePlan, key: str):
     assert "no point of this figure has a score" in view(small, key).page().html
 
@@ -1318,21 +1320,29 @@ def test_a_long_trajectory_has_few_arrows_evenly_by_its_length(small: FakePlan, 
     assert [-each.xyann[0] for each in axes.texts] == pytest.approx(expected, abs=1)
 
 
+def write_predictions(plan: FakePlan, key: str, items: dict[str, list[list[dict[str, Any]]]]) -> None:
+    """Seal predictions of the first seeds of variants, of untransformed read-outs, under a line of another split."""
+    for needed in plan.view(key).needs.scores:
+        run = plan.run(needed.run)
+        number = [each.id for each in plan.runs_of(run.variant)].index(run.id)
+        if "." not in needed.readout and number < len(items.get(run.variant, [])):
+            artifact = plan.score(needed)
+            path = plan.root / artifact.folder / artifact.files[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = items[run.variant][number]
+            pd.DataFrame([*lines, {**lines[0], "split": "other"}]).to_parquet(path)
+            path.with_name(artifact.files[0]).touch()
+            seal(plan.root, artifact)
+
+
 def test_singular_values_are_read_from_predictions(small: FakePlan):
     key = "simcse_figure_f1"
     values = {"distilbert": [[1.0, 0.5, 0.2]], "unsup_simcse_distilbert": [[1.0, 0.8, 0.6], [1.0, 0.6, 0.4]]}
-    for needed in small.view(key).needs.scores:
-        run = small.run(needed.run)
-        number = [each.id for each in small.runs_of(run.variant)].index(run.id)
-        if needed.readout in ("first_last", "cls") and number < len(values.get(run.variant, [])):
-            artifact = small.score(needed)
-            path = small.root / artifact.folder / artifact.files[1]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shown = values[run.variant][number]
-            lines = [{"split": "pdata", "index": i, "value": value} for i, value in enumerate(shown)]
-            pd.DataFrame([*lines, {"split": "other", "index": 0, "value": 9.0}]).to_parquet(path)
-            path.with_name(artifact.files[0]).touch()
-            seal(small.root, artifact)
+    items = {
+        variant: [[{"split": "pdata", "index": i, "value": value} for i, value in enumerate(each)] for each in seeds]
+        for variant, seeds in values.items()
+    }
+    write_predictions(small, key, items)
     drawn = view(small, key).drawn()
     left = drawn.drawing.axes[0].get_lines()
     assert {line.get_label(): list(line.get_ydata()) for line in left} == {
@@ -1341,6 +1351,31 @@ def test_singular_values_are_read_from_predictions(small: FakePlan):
     }
     assert len(drawn.frame) == 9
     assert drawn.absent["Unsupervised: DistilBERT-whitening"] == "no singular values: the run failed"
+
+
+def test_cosines_have_a_curve_for_each_group_of_gold_scores(small: FakePlan):
+    def pairs(*given: tuple[float, float]) -> list[dict[str, Any]]:
+        return [{"split": "test", "cosine": cosine, "gold": gold} for cosine, gold in given]
+
+    key, seeds = "simcse_figure_g1", [pairs((0.5, 0.2), (0.7, 0.9), (0.1, 5.0)), pairs((0.3, 0.2), (0.3, 0.9))]
+    write_predictions(small, key, {"distilbert": [pairs((-1.0, 1.0))], "unsup_simcse_distilbert": seeds})
+    drawn = view(small, key).drawn()
+    curves = drawn.frame.groupby(["label", "run", "group"], sort=False)
+    found = [(label, group, len(part), part["pairs"].iloc[0]) for (label, _, group), part in curves]
+    assert found == [
+        ("DistilBERT", "1-2", 201, 1),
+        ("SimCSE-DistilBERT", "0-1", 201, 2),
+        ("SimCSE-DistilBERT", "4-5", 201, 1),
+        ("SimCSE-DistilBERT", "0-1", 201, 2),
+    ]
+    peaks = drawn.frame.loc[curves["density"].idxmax()]
+    assert peaks["cosine"].tolist() == [-1.0, 0.5, 0.1, 0.3]
+    assert peaks["mean"].tolist() == pytest.approx([-1.0, 0.6, 0.1, 0.3])
+    assert [axes.get_title() for axes in drawn.drawing.axes] == ["DistilBERT", "SimCSE-DistilBERT"]
+    # The stroke on a group's line is the mean over its seeds: 0.45 of 0.6 and 0.3.
+    strokes = [list(line.get_xdata()) for line in drawn.drawing.axes[1].get_lines() if line.get_linewidth() == 1]
+    assert strokes == [[pytest.approx(0.1)] * 2, [pytest.approx(0.45)] * 2]
+    assert drawn.absent["Supervised: MiniLM"] == "no cosines: the run failed"
 
 
 def test_a_curve_may_lack_anything():

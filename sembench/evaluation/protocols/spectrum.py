@@ -15,10 +15,11 @@ class Spectrum(PairsProtocol[SplitConfig]):
     """
 
     Config = SplitConfig
-    metrics = ("largest_share", "effective_rank")
+    version = 2
+    metrics = ("largest_share", "effective_rank", "average_cosine")
 
     def score(self, vectors: VectorsOf) -> tuple[list[Score], list[Prediction]]:
-        """Return two summaries of each split's singular values, and all of these as predictions.
+        """Return two summaries of each split's singular values and the mean cosine, and the values as predictions.
 
         Predictions: ``split``, ``index`` from 0, and ``value``, the singular value over the largest.
 
@@ -26,17 +27,19 @@ class Spectrum(PairsProtocol[SplitConfig]):
             SembenchError: all vectors of a split are zero.
         """
         from sembench.evaluation.geometry import counted
-        from sembench.evaluation.spectrum import effective_rank, largest_share, singular_values
+        from sembench.evaluation.spectrum import average_cosine, effective_rank, largest_share, singular_values
 
         scores: list[Score] = []
         predictions: list[Prediction] = []
         for split in self.parts:
             unique, counts = counted(self.sentences_of(split))
-            values = singular_values(vectors(unique), counts)
+            rows = vectors(unique)
+            values = singular_values(rows, counts)
             hashed, size = self.hash_of(split), int(counts.sum())
             scores += [
                 Score(split, "largest_share", largest_share(values), size, hashed),
                 Score(split, "effective_rank", effective_rank(values), size, hashed),
+                Score(split, "average_cosine", average_cosine(rows, counts), size, hashed),
             ]
             shown = (values / values[0]).tolist()
             predictions += [{"split": split, "index": index, "value": value} for index, value in enumerate(shown)]
