@@ -53,7 +53,7 @@ RECORD_COLUMNS = ["run", "variant", "seed", "readout", "suite", "task", "split",
 UNITS = dict.fromkeys(("alignment", "uniformity", "largest_share", "effective_rank", "average_cosine"), (1, 3))
 METRICS = {
     name: MetricUnit(title=name, times=UNITS.get(name, (100, 2))[0], digits=UNITS.get(name, (100, 2))[1])
-    for name in ("spearman", "pearson", "accuracy", "f1", "majority", "low", "high", *UNITS)
+    for name in ("spearman", "pearson", "accuracy", "f1", "majority", "low", "high", "same_image", *UNITS)
 }
 STS = {name: {"test": ["a", "b"]} for name in ("sts12", "sts13", "sts14", "sts15", "sts16")}
 SUITES: dict[str, dict[str, Any]] = {
@@ -61,6 +61,7 @@ SUITES: dict[str, dict[str, Any]] = {
     "regressor": {name: {"train": [], "dev": [], "test": []} for name in ("stsb", "sickr")},
     "geometry": {"stsb": {"pdata": ["dev", "test"]}},
     "spectrum": {"stsb": {"pdata": ["dev", "test"]}},
+    "retrieval": {"flickr30k": {"captions": []}},
     "srsd": {"srsd": {"leak_free": [], "paper_like": []}, "analogy_choice": {"test": []}},
     "transfer": {name: {"dev": [], "test": []} for name in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")},
 }
@@ -70,6 +71,7 @@ GIVEN = {
     "regressor": (("spearman", "pearson"), (), ("all",)),
     "geometry": (("alignment", "uniformity"), (), ("all",)),
     "spectrum": (("largest_share", "effective_rank", "average_cosine"), (), ("all",)),
+    "retrieval": (("same_image",), (), ("all",)),
     "srsd": (
         ("accuracy", "low", "high", "majority"),
         ("all", "other_relation", "exchanged", "held_out", "diff"),
@@ -1388,6 +1390,40 @@ def test_a_curve_may_lack_anything():
     shown = np.asarray(line.get_ydata())
     assert len(shown) == 400
     assert set(shown.tolist()) == {2.0}  # each point is the mean of five pairs
+
+
+def test_retrieved_sentences_stand_side_by_side(small: FakePlan):
+    key, empty = "simcse_table_8", view(small, "simcse_table_8")
+    assert empty.render()["csv"].splitlines() == ["query,rank,encoder,run,sentence,cosine"]
+    assert "MiniLM: the run failed." in empty.render()["md"]
+
+    def items(*sentences: str) -> list[dict[str, Any]]:
+        asked = [(query, rank) for query in ("a dog", "z | q") for rank in (1, 2)]
+        both = zip(asked, sentences, strict=True)
+        return [{"split": "captions", "query": q, "rank": r, "sentence": s, "cosine": 0.9 / r} for (q, r), s in both]
+
+    first, second = items("x", "y & y", "w", "v"), items("never", "shown", "of", "seed 2")
+    write_predictions(small, key, {"minilm": [items("k", "l", "m", "n")], "unsup_simcse_distilbert": [first, second]})
+    small.lacking["bert_tiny"] = "no such encoder"
+    values = {("minilm", "mean"): [0.5], ("unsup_simcse_distilbert", "cls"): [0.25, 0.75]}
+    given = frame(scored(small, values, suite="retrieval", task="flickr30k", split="captions", metric="same_image"))
+    shown = view(small, key, given).render()
+    lines = [line for line in shown["md"].splitlines() if line.startswith("|")]
+    assert lines[0] == "| Query | Rank | Unsupervised SimCSE-DistilBERT | MiniLM |"
+    assert lines[2:] == [
+        "| a dog | 1 | x (0.900) | k (0.900) |",
+        "|  | 2 | y & y (0.450) | l (0.450) |",
+        r"| z \| q | 1 | w (0.900) | m (0.900) |",
+        "|  | 2 | v (0.450) | n (0.450) |",
+    ]
+    assert "Same_image: Unsupervised SimCSE-DistilBERT 25.00, MiniLM 50.00." in shown["html"]
+    assert "BERT-tiny: no such encoder." in shown["html"]
+    assert r"y \& y (0.450)" in shown["tex"]
+    assert len(shown["csv"].splitlines()) == 9
+    assert "seed 2" not in shown["csv"]
+    assert dict(small.view(key).entry.chosen.plugin.absent(view(small, key).config, small)) == {
+        "BERT-tiny": "no such encoder"
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- data-set tables

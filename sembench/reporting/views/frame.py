@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -11,8 +11,8 @@ from sembench.core.schema import RelativePath, Strict
 from sembench.plan.needs import Needs
 from sembench.registry.check import need
 from sembench.reporting.coordinates import check_once
-from sembench.reporting.text import csv_text, environment, latex_escape, markdown_escape
-from sembench.reporting.view import TABLE_SUFFIXES, Shown, View, ViewConfig
+from sembench.reporting.view import Shown, ViewConfig
+from sembench.reporting.views._text_table import TextTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,12 +47,11 @@ class FrameConfig(ViewConfig):
     first_per: First | None = None
 
 
-class Frame(View[FrameConfig]):
+class Frame(TextTable[FrameConfig]):
     """A table of a data set."""
 
     Config: ClassVar[type[ViewConfig]] = FrameConfig
     version: ClassVar[int] = 1
-    suffixes: ClassVar[tuple[str, ...]] = TABLE_SUFFIXES
 
     @classmethod
     def check(cls, config: FrameConfig, registry: Registry, where: str, key: str) -> None:
@@ -105,9 +104,9 @@ class Frame(View[FrameConfig]):
     def cells(self, frame: pd.DataFrame) -> list[list[str]]:
         """Return the text of all cells, row by row."""
         blanks = [column.blanks for column in self.config.columns]
-        rows = ([str(value) for value in row] for row in frame.itertuples(index=False))
         return [
-            [text.replace("_", " ") if blank else text for text, blank in zip(row, blanks, strict=True)] for row in rows
+            [text.replace("_", " ") if blank else text for text, blank in zip(row, blanks, strict=True)]
+            for row in super().cells(frame)
         ]
 
     def caption(self, frame: pd.DataFrame) -> str:
@@ -115,47 +114,10 @@ class Frame(View[FrameConfig]):
         nothing = "" if len(frame) else " No row of the data set is among those that are asked for."
         return str(self.config.caption) + nothing
 
-    def render(self) -> dict[str, str | bytes]:
-        """Return the table in four forms, by suffix."""
-        frame = self.frame()
-        return {
-            "csv": csv_text(frame),
-            "md": self._markdown(frame),
-            "tex": self._latex(frame),
-            "html": self._html(frame),
-        }
-
     def page(self) -> Shown | None:
         """Return the table, or None where the data set is not made yet."""
         made = (self.plan.root / self.artifact.record).is_file()
-        return Shown(section="data", html=self._html(self.frame())) if made else None
-
-    def _markdown(self, frame: pd.DataFrame) -> str:
-        rows = [[markdown_escape(cell) for cell in row] for row in [list(frame.columns), *self.cells(frame)]]
-        rows.insert(1, [":--"] * len(frame.columns))
-        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        return f"## {markdown_escape(self.config.title)}\n\n{markdown_escape(self.caption(frame))}\n\n{table}\n"
-
-    def _latex(self, frame: pd.DataFrame) -> str:
-        lines = [list(frame.columns), *self.cells(frame)]
-        head, *body = [" & ".join(latex_escape(cell) for cell in row) + r" \\" for row in lines]
-        lines_out = [
-            "% needs the package booktabs",
-            r"\begin{table*}[t]",
-            r"\centering\small",
-            rf"\begin{{tabular}}{{{'l' * len(frame.columns)}}}",
-            *(r"\toprule", head, r"\midrule", *body, r"\bottomrule"),
-            r"\end{tabular}",
-            rf"\caption{{{latex_escape(self.config.title)}. {latex_escape(self.caption(frame))}}}",
-            rf"\label{{tab:{self.key.replace('_', '-')}}}",
-            r"\end{table*}",
-        ]
-        return "\n".join(lines_out) + "\n"
-
-    def _html(self, frame: pd.DataFrame) -> str:
-        parts: dict[str, Any] = {"columns": list(frame.columns), "rows": self.cells(frame)}
-        template = environment(self.plan.root).get_template("frame.html.j2")
-        return str(template.render(key=self.key, title=self.config.title, caption=self.caption(frame), **parts))
+        return Shown(section="data", html=self.html(self.frame())) if made else None
 
 
 PLUGIN = Frame
