@@ -306,7 +306,7 @@ def test_what_a_scale_is_too_small_for_is_built_by_name_alone(registry_copy: Pat
     assert plan.view("simcse_table_e1").by_name  # nothing of it can be measured there
     assert not plan.view("simcse_table_a1").by_name  # it measures nothing anywhere
     chosen = plan.chosen_views("simcse")
-    assert set(chosen) == {f"simcse_{name}" for name in ("table_5", "table_a1", "figure_3", "figure_f1")}
+    assert set(chosen) == {f"simcse_{name}" for name in ("table_5", "table_a1", "figure_3", "figure_f1", "figure_g1")}
     assert len({key.run for view in chosen.values() for key in view.needs.scores if plan.run(key.run).trained}) == 2
     assert plan.batch("simcse_table_1")
     edit(registry_copy, "tables/simcse_table_1.yaml", lambda v: v.pop("by_name"))
