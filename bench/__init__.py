@@ -1,5 +1,0 @@
-import os
-
-from sembench.core.threads import waiting
-
-os.environ.update(waiting(os.environ))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import typer
 
 from sembench.cli import analogy, compare, data, plan, score
 from sembench.core.errors import explained
-from sembench.core.threads import waiting
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 for module in (score, compare, plan, data):
@@ -19,5 +16,4 @@ app.add_typer(analogy.app, name="babelnet")
 @explained
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2."""
-    os.environ.update(waiting(os.environ))
     app()

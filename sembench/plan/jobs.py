@@ -12,7 +12,6 @@ from pathlib import Path
 from sembench.core.artifact import RECORD, Artifact, check_origins
 from sembench.core.canonical import digest
 from sembench.core.errors import SembenchError
-from sembench.core.threads import waiting
 from sembench.plan.code import views_digest
 from sembench.plan.config import PAPERS
 from sembench.plan.graph import Plan
@@ -54,11 +53,10 @@ class Jobs:
     def environment(self) -> dict[str, str]:
         """Variables of all jobs: their plan, the interpreter that runs the workflow, and nothing from the hub.
 
-        Threads that wait give their cores away. Run by hand without them, a job's command takes config.yaml as it is.
+        Run by hand without them, a job's command takes config.yaml as it is.
         """
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        own = {"PATH": path, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        return {**self.plan.environment(), **waiting(os.environ), **own}
+        return {**self.plan.environment(), "PATH": path, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
     @property
     def datasets(self) -> list[Artifact]:
